@@ -1,0 +1,1 @@
+"""From a snapshot to what an operator reads: rows, ranges, changes, alerts."""

@@ -1,0 +1,57 @@
+"""The command line's frame: sub-commands from their modules, errors as one line on stderr, exit codes of design §3.
+
+Exit 0 ok, 2 bad input, 3 source not reachable. A command's module has ``register(app)``, which adds it to the Typer app.
+"""
+
+import importlib
+import sys
+from collections.abc import Sequence
+
+import typer
+
+from horde_policy.errors import HordePolicyError, SourceError
+
+__all__ = ["EXIT_BAD_INPUT", "EXIT_UNREACHABLE", "build_app", "main", "run"]
+
+EXIT_BAD_INPUT = 2
+EXIT_UNREACHABLE = 3
+
+COMMAND_MODULES: tuple[str, ...] = ()
+"""Modules below ``horde_policy.cli``, in the order of the help text; each has ``register(app)``."""
+
+
+def build_app() -> typer.Typer:
+    """Return the Typer app with every command of :data:`COMMAND_MODULES`."""
+    app = typer.Typer(
+        name="horde_policy",
+        help="The free output allowance of AI Horde and capped output reservations: watched, judged and tried.",
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+    )
+
+    @app.callback()
+    def _root() -> None:
+        """Keep a single command a sub-command."""
+
+    for name in COMMAND_MODULES:
+        importlib.import_module(f"horde_policy.cli.{name}").register(app)
+    return app
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run one command; return its exit code, with an error of the package as one line on stderr."""
+    try:
+        build_app()(args=list(arguments), prog_name="python -m horde_policy", standalone_mode=True)
+    except SystemExit as leaving:
+        return leaving.code if isinstance(leaving.code, int) else EXIT_BAD_INPUT
+    except HordePolicyError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return EXIT_UNREACHABLE if isinstance(error, SourceError) else EXIT_BAD_INPUT
+    return 0
+
+
+def run() -> None:
+    """Run the command line of this process and leave with its exit code."""
+    sys.exit(main(sys.argv[1:]))

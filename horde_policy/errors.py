@@ -1,0 +1,147 @@
+"""The errors of the package: one small tree, each naming what, where, the value and the rule.
+
+HordePolicyError
+├── ConfigError        a setting that makes no sense (A4, B-rules): setting, value, rule
+├── InputError         bad input from a person or a file: what, where, value, rule
+│   └── FrameError     a frame that does not match its schema: frame, column
+├── SourceError        a source that gives no answer: source
+│   ├── SourceUnavailable
+│   ├── SourceThrottled      carries retry_after_s
+│   └── SourceFormatError    carries field and row
+├── ReplayError        a replay that cannot go on
+│   └── ReplayCancelled
+└── StoreError         a history or ledger database that cannot do its work: store
+
+What is wrong *in the data* is not an exception but a :class:`Problem`, which travels with the snapshot or the import.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+__all__ = [
+    "ConfigError",
+    "FrameError",
+    "HordePolicyError",
+    "InputError",
+    "Problem",
+    "ReplayCancelled",
+    "ReplayError",
+    "SourceError",
+    "SourceFormatError",
+    "SourceThrottled",
+    "SourceUnavailable",
+    "StoreError",
+]
+
+SHOWN_VALUE_CHARACTERS = 80
+
+
+def shown(value: object) -> str:
+    """Return the value as it stands in a message: its repr, cut so that a hostile value cannot fill a page.
+
+    >>> shown("x" * 200)
+    "'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…"
+    """
+    text = repr(value)
+    return text if len(text) <= SHOWN_VALUE_CHARACTERS else text[:SHOWN_VALUE_CHARACTERS] + "…"
+
+
+class HordePolicyError(Exception):
+    """Base of all errors of the package; ``hint`` says what helps, if anything is known to."""
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message if hint is None else f"{message} ({hint})")
+        self.hint = hint
+
+
+class ConfigError(HordePolicyError):
+    """A setting is refused where it is typed.
+
+    >>> print(ConfigError("floor_tokens", 0, "must be a whole number of at least 1"))
+    setting floor_tokens: 0 must be a whole number of at least 1
+    """
+
+    def __init__(self, setting: str, value: object, rule: str, *, hint: str | None = None) -> None:
+        super().__init__(f"setting {setting}: {shown(value)} {rule}", hint=hint)
+        self.setting = setting
+        self.value = value
+        self.rule = rule
+
+
+class InputError(HordePolicyError):
+    """Input that breaks a rule; nothing of it was used.
+
+    >>> print(InputError("traffic", "row 3, column max_length", -1, "must be at least 1"))
+    traffic, row 3, column max_length: -1 must be at least 1
+    """
+
+    def __init__(self, what: str, where: str, value: object, rule: str, *, hint: str | None = None) -> None:
+        place = f"{what}, {where}" if where else what
+        super().__init__(f"{place}: {shown(value)} {rule}", hint=hint)
+        self.what = what
+        self.where = where
+        self.value = value
+        self.rule = rule
+
+
+class FrameError(InputError):
+    """A frame does not match its schema: a column is missing, or has another type."""
+
+
+class SourceError(HordePolicyError):
+    """A source gave no usable answer; ``source`` is its name as shown to people, never with a secret."""
+
+    def __init__(self, source: str, message: str, *, hint: str | None = None) -> None:
+        super().__init__(f"{source}: {message}", hint=hint)
+        self.source = source
+
+
+class SourceUnavailable(SourceError):  # noqa: N818 (the house's name for it)
+    """The source cannot be reached, or answers with a server error."""
+
+
+class SourceThrottled(SourceError):  # noqa: N818
+    """The source answers 429 without ``rc``; ``retry_after_s`` is what it asks for (null if it does not say)."""
+
+    def __init__(self, source: str, message: str, *, retry_after_s: float | None) -> None:
+        super().__init__(source, message)
+        self.retry_after_s = retry_after_s
+
+
+class SourceFormatError(SourceError):
+    """The source's answer as a whole cannot be read; ``field`` and ``row`` say where, when known."""
+
+    def __init__(self, source: str, message: str, *, field: str | None = None, row: int | None = None) -> None:
+        super().__init__(source, message)
+        self.field = field
+        self.row = row
+
+
+class ReplayError(HordePolicyError):
+    """A replay that cannot go on."""
+
+
+class ReplayCancelled(ReplayError):  # noqa: N818
+    """The caller cancelled the replay; nothing of it is kept."""
+
+
+class StoreError(HordePolicyError):
+    """A history or ledger database cannot do its work; ``store`` names it without its password."""
+
+    def __init__(self, store: str, message: str, *, hint: str | None = None) -> None:
+        super().__init__(f"{store}: {message}", hint=hint)
+        self.store = store
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something wrong in the data, which stays usable without it.
+
+    ``code`` is one word for machines, ``subject`` names the item (worker, model, file, line), ``text`` is a sentence with
+    field, value and rule. Level ``problem`` means that figures are affected, ``note`` that they are not.
+    """
+
+    code: str
+    subject: str
+    text: str
+    level: Literal["problem", "note"] = "problem"

@@ -1,0 +1,1 @@
+"""Checked frames: their schemas and one module per kind of row."""

@@ -1,0 +1,1 @@
+"""The history database: recorder, store, exporter, transfer."""

@@ -1,0 +1,1 @@
+"""Readers of exported metrics and of request traffic."""

@@ -1,0 +1,1 @@
+"""What a production week shows: decisions, waits, bounds, findings."""

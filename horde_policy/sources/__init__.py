@@ -1,0 +1,1 @@
+"""Bytes in, snapshots out: the live API, recorded folders, the bundled demo, Prometheus."""

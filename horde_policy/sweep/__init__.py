@@ -1,0 +1,1 @@
+"""Search over settings, and judgement of what it found."""

@@ -1,0 +1,1 @@
+"""The only Streamlit of the package."""

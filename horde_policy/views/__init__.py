@@ -1,0 +1,1 @@
+"""Figures, tables, words and exports; no Streamlit."""
