@@ -90,13 +90,13 @@ def _rules(settings: ReplaySettings, requests: int) -> Rules:
 def _requests(world: World, repeats: int) -> Requests:
     """Return the requests' arrays with room for so many repeated ones; with none, the world's arrays are shared."""
     size = world.requests + repeats
-    given = {name: getattr(world, name) for name in ("created", "priority", "context", "output", "asked", "flags")}
+    given = {name: getattr(world, name) for name in ("created", "priority", "context_level", "output", "asked", "flags")}
     if repeats:
         given = {name: wider(array, size) for name, array in given.items()}
     return Requests(
         **given,
         traffic_row=np.zeros(0, np.int64) if world.order is None else world.order,
-        length=wider(world.asked.astype(np.int32), size),
+        length=wider(world.asked, size),
         cls=wider(world.cls, size),
         status=np.full(size, NOT_SENT, np.uint8),
         outcome=np.zeros(size, np.uint8),
