@@ -6,7 +6,7 @@ from typing import Any
 
 import polars as pl
 
-from horde_policy.imports import Imported
+from horde_policy.imports import Imported, read_exports
 
 DECISIONS = "horde_text_free_allowance_decisions"
 ESTIMATED = "horde_text_free_allowance_estimated_wait_seconds"
@@ -128,3 +128,32 @@ def classic(name: str, per_bucket: dict[float, int], total: float, at: float, **
         running += count
         rows.append((name + "_bucket" + labels(**of, le="+Inf" if upper == float("inf") else f"{upper:g}"), at, float(running)))
     return [*rows, (name + "_count" + labels(**of), at, float(running)), (name + "_sum" + labels(**of), at, total)]
+
+
+def exponential(scale: int, offset: int, counts: list[int], start: float, at: float, zero: int = 0) -> dict[str, Any]:
+    return {
+        "attributes": [],
+        "startTimeUnixNano": nano(start),
+        "timeUnixNano": nano(at),
+        "count": str(sum(counts) + zero),
+        "sum": 10.0,
+        "scale": scale,
+        "zeroCount": str(zero),
+        "positive": {"offset": offset, "bucketCounts": [str(count) for count in counts]},
+    }
+
+
+PLAIN = exposition([(decision("free"), 0, 1), (decision("free"), 60, 4)])
+"""Three free decisions between two looks."""
+
+OTLP_LINES = otlp(number(5, 0, 60, outcome="free")) + otlp(number(9, 0, 120, outcome="free"))
+"""Five free decisions in the first minute, four in the second."""
+
+
+def rich() -> Imported:
+    """An import with decisions, classic and exponential waits, and two records with start times."""
+    rows = [(decision("free", horde_chat="true"), float(at), 7.0 + at // 20) for at in range(0, 600, 60)]
+    for at in range(0, 600, 60):
+        rows += classic(ESTIMATED, {0.0: 1, 60.0: at // 60, float("inf"): at // 120}, at * 2.0, at, instance="a")
+    native = otlp(exponential(1, 11, [3, 1], 0, 60), name="horde.text.queue_wait_seconds", kind="exponentialHistogram")
+    return read_exports([exposition(rows), OTLP_LINES, native])
