@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-RECORDED = Path(__file__).parents[2] / "data" / "recorded"
+RECORDED = Path(__file__).parents[3] / "data" / "recorded"
 FOLDERS = (
     "snapshot",
     "calm_snapshot",
