@@ -6,7 +6,6 @@ that move cannot reset a choice (T7), and nothing in the URL can stop a page.
 """
 
 import os
-from collections.abc import Callable, Mapping
 
 import streamlit as st
 
@@ -14,10 +13,11 @@ from horde_policy.settings import AllowanceSettings, load_settings
 from horde_policy.views.grid import query_text
 from horde_policy.views.state import ViewState, parse_view_state
 
-__all__ = ["deployment_settings", "link_query", "read_state", "seed", "write_state", "writes"]
+__all__ = ["begin_run", "deployment_settings", "link", "read_state", "say", "seed", "take_notices", "write_state"]
 
 _SEEN = "address.seen"
 _SEEDED = "address.seeded"
+_NOTICES = "address.notices"
 
 
 def deployment_settings() -> AllowanceSettings:
@@ -46,9 +46,10 @@ def write_state(**changes: object) -> None:
     st.query_params.from_dict(state.changed(**changes).query(deployment_settings()))
 
 
-def link_query(state: ViewState, **changes: object) -> str:
-    """Return the query string of a link to another page: what all pages share, and the fields named."""
-    return query_text(state.shared_query(deployment_settings(), **changes))
+def link(state: ViewState, *, within: bool = False, **changes: object) -> str:
+    """Return the query string of a link: to another page what all pages share and the fields named, ``within`` a page all."""
+    base = deployment_settings()
+    return query_text(state.changed(**changes).query(base) if within else state.shared_query(base, **changes))
 
 
 def begin_run() -> None:
@@ -56,36 +57,25 @@ def begin_run() -> None:
     query = query_text(_query())
     if st.session_state.get(_SEEN) != query:
         st.session_state[_SEEN] = query
-        st.session_state[_SEEDED] = set()
+        st.session_state[_SEEDED] = []
 
 
 def seed(key: str, value: object) -> None:
     """Set a widget's value to the URL's, once after each change of the URL and whenever the widget has no value yet."""
-    seeded: set[str] = st.session_state.setdefault(_SEEDED, set())
+    seeded: list[str] = st.session_state.setdefault(_SEEDED, [])
     if key not in seeded or key not in st.session_state:
         st.session_state[key] = value
-        seeded.add(key)
+        seeded.append(key)
 
 
-def writes(name: str, key: str, value: Callable[[object], object] = lambda v: v) -> Callable[[], None]:
-    """Return a callback that writes a widget's value to a field of the state.
-
-    Parameters
-    ----------
-    name
-        The field.
-    key
-        The widget.
-    value
-        What becomes of the widget's value; raises nothing.
-    """
-
-    def write() -> None:
-        write_state(**{name: value(st.session_state[key])})
-
-    return write
+def say(text: str, *, again: str | None = None) -> None:
+    """Leave a notice for the next run; ``again`` names a widget to be set back to what the URL says."""
+    st.session_state.setdefault(_NOTICES, []).append(text)
+    if again is not None:
+        st.session_state[_SEEDED] = [key for key in st.session_state.get(_SEEDED, []) if key != again]
 
 
-def query_for(state: ViewState) -> Mapping[str, list[str]]:
-    """Return the whole state as a query, for links within a page."""
-    return state.query(deployment_settings())
+def take_notices() -> list[str]:
+    """Return the notices left since the last run, and forget them."""
+    notices: list[str] = st.session_state.pop(_NOTICES, [])
+    return notices

@@ -78,7 +78,9 @@ def banner_text(pulse: Pulse) -> str | None:
 def pulse_tiles(pulse: Pulse, *, age: str, at: str) -> list[dict[str, object]]:
     """Return the row of figures; the last tile's age ticks in the browser."""
     states = ", ".join(
-        f"{count(number)} {STATES[state].label}" for state in STATES if (number := pulse.states[state])  # type: ignore[index]
+        f"{count(number)} {STATES[state].label}"
+        for state in STATES
+        if (number := pulse.states[state])  # type: ignore[index]
     )
     idle = [
         f"{count(number)} {text}"
@@ -168,11 +170,7 @@ def shown_rows(rows: Sequence[Row], state: ViewState) -> Shown:
         Its ``find`` (every word must stand in the name, in any case), ``states``, ``sort`` and ``descending``.
     """
     words = state.find.casefold().split()
-    kept = [
-        row
-        for row in rows
-        if (not state.states or row.measure.state in state.states) and _named(row, words)
-    ]
+    kept = [row for row in rows if (not state.states or row.measure.state in state.states) and _named(row, words)]
     if state.sort != "model":
         kept.sort(key=_order(state))
     elif state.descending:
