@@ -1,69 +1,21 @@
-"""What one request meets at one size: its state, pool, wait, allowance and notes (A2–A9; design §1, "State of a model at a size")."""
+"""What one request meets at one size: its state, pool, wait, allowance, largest free request and notes (A2–A9; design §1)."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
 
+from horde_policy.board.notes import Note, notes_for
+from horde_policy.board.pool import Fleet, Pool
+from horde_policy.board.states import State, allowance_range, state_of
 from horde_policy.board.wait_range import WaitRange
-from horde_policy.policy.allowance import free_output_allowance
-from horde_policy.settings import AllowanceSettings
+from horde_policy.errors import InputError
+from horde_policy.policy.largest_free import largest_free_request
+from horde_policy.policy.wait import combined_speed_tok_per_s
+from horde_policy.policy.worker import is_measured
+from horde_policy.units import DEFAULT_MAX_CONTEXT_TOKENS, MAX_LENGTH_LIMIT_TOKENS
 
-__all__ = ["BAD_STATES", "STATES", "Measure", "Note", "State", "state_of"]
+__all__ = ["MAX_CONTEXT_LIMIT_TOKENS", "Measure", "check_context", "check_size", "measure", "measure_pool"]
 
-State = Literal["no_worker", "too_large", "unknown", "full", "falling", "floor"]
-
-STATES: tuple[State, ...] = ("no_worker", "too_large", "unknown", "full", "falling", "floor")
-"""The states in the order in which the first that holds is taken (design §1)."""
-
-BAD_STATES: frozenset[State] = frozenset({"no_worker", "floor"})
-"""The only states that are bad news; ``too_large`` is a fact about the size."""
-
-
-@dataclass(frozen=True, slots=True)
-class Note:
-    """One thing a reader should know about a figure: a word for machines and a sentence, which may hold hostile names."""
-
-    code: str
-    text: str
-
-
-def state_of(
-    *,
-    open_workers: int,
-    eligible_workers: int,
-    queue_known: bool,
-    allowance_tokens: int | None,
-    settings: AllowanceSettings,
-) -> State:
-    """Return the state of a model at a size: the first that holds (design §1).
-
-    Parameters
-    ----------
-    open_workers
-        Online workers of the model that are not in maintenance and whose owner is not flagged.
-    eligible_workers
-        Those of them that take this size.
-    queue_known
-        Whether the queue is reported.
-    allowance_tokens
-        The allowance by the named queue; used only with an eligible worker and a known queue.
-
-    Examples
-    --------
-    >>> state_of(
-    ...     open_workers=2, eligible_workers=0, queue_known=False, allowance_tokens=512, settings=AllowanceSettings()
-    ... )
-    'too_large'
-    """
-    if open_workers == 0:
-        return "no_worker"
-    if eligible_workers == 0:
-        return "too_large"
-    if not queue_known or allowance_tokens is None:
-        return "unknown"
-    if allowance_tokens >= settings.ceiling_tokens:
-        return "full"
-    return "floor" if allowance_tokens <= settings.floor_tokens else "falling"
+MAX_CONTEXT_LIMIT_TOKENS = 1_048_576
+"""The API accepts no larger context (horde.md §2)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,11 +25,11 @@ class Measure:
     Attributes
     ----------
     models
-        The names the request gives; null for a request that names none (any model).
+        The names the request gives; empty for a request that names none (any model).
     max_length, max_context_length
         The size and the context asked, in tokens: the context is never below the size, as the API refuses that.
     state
-        See :func:`state_of`.
+        See :func:`horde_policy.board.states.state_of`.
     open_workers
         Online workers of these models outside maintenance, owner not flagged.
     eligible_workers, unmeasured_workers
@@ -93,12 +45,12 @@ class Measure:
     allowance_at_high_tokens, allowance_at_low_tokens
         The ends of its range.
     largest_free_request_tokens
-        By the named queue; null where no worker takes any size or the queue is not reported.
+        By the named queue, whatever the size asked; null where no worker takes any size or the queue is not reported.
     notes
         What a reader should know.
     """
 
-    models: tuple[str, ...] | None
+    models: tuple[str, ...]
     max_length: int
     max_context_length: int
     state: State
@@ -117,53 +69,88 @@ class Measure:
     @property
     def model(self) -> str | None:
         """The name, when the request gives exactly one."""
-        return self.models[0] if self.models is not None and len(self.models) == 1 else None
-
-    def to_json(self) -> Mapping[str, object]:
-        """Return the fields of an entry of ``snapshot`` and ``allowance``, floats unrounded (issue 2, "Must show" 1)."""
-        waits = self.waits
-        return {
-            "model": self.model,
-            "state": self.state,
-            "max_length": self.max_length,
-            "eligible_workers": self.eligible_workers,
-            "speed_tok_per_s": self.speed_tok_per_s,
-            "queued_tokens": self.queued_tokens,
-            "estimated_wait_s": None
-            if waits is None
-            else {"low": waits.low_s, "named": waits.named_s, "high": waits.high_s},
-            "allowance_tokens": self.allowance_tokens,
-            "allowance_range_tokens": [self.allowance_at_high_tokens, self.allowance_at_low_tokens],
-            "largest_free_request_tokens": self.largest_free_request_tokens,
-            "notes": [note.text for note in self.notes],
-        }
+        return self.models[0] if len(self.models) == 1 else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AllowanceRange:
-    """The allowance by each scenario of the wait; null where the scenario is not known."""
+def check_size(max_length: object) -> int:
+    """Return the size if it is a whole number from 1 to 16384 (A23).
 
-    named: int | None
-    at_high: int | None
-    at_low: int | None
+    Raises
+    ------
+    InputError
+        It is not.
 
-
-def allowance_range(waits: WaitRange | None, *, eligible_workers: int, settings: AllowanceSettings) -> AllowanceRange:
-    """Return the allowance at the named wait and at both ends: all the floor without an eligible worker (A5).
-
-    >>> allowance_range(None, eligible_workers=0, settings=AllowanceSettings())
-    AllowanceRange(named=512, at_high=512, at_low=512)
-    >>> allowance_range(None, eligible_workers=1, settings=AllowanceSettings())
-    AllowanceRange(named=None, at_high=None, at_low=None)
+    Examples
+    --------
+    >>> check_size(0)
+    Traceback (most recent call last):
+    horde_policy.errors.InputError: max_length: 0 must be a whole number from 1 to 16384 tokens (A23)
     """
-    if eligible_workers == 0:
-        floor = free_output_allowance(None, settings)
-        return AllowanceRange(named=floor, at_high=floor, at_low=floor)
-    if waits is None:
-        return AllowanceRange(named=None, at_high=None, at_low=None)
-    high_s = waits.high_s
-    return AllowanceRange(
-        named=free_output_allowance(waits.named_s, settings),
-        at_high=None if high_s is None else free_output_allowance(high_s, settings),
-        at_low=free_output_allowance(waits.low_s, settings),
+    if isinstance(max_length, bool) or not isinstance(max_length, int) or not 1 <= max_length <= MAX_LENGTH_LIMIT_TOKENS:
+        rule = f"must be a whole number from 1 to {MAX_LENGTH_LIMIT_TOKENS} tokens (A23)"
+        raise InputError("max_length", "", max_length, rule)
+    return max_length
+
+
+def check_context(context_tokens: object) -> int:
+    """Return the context setting if it is a whole number from 1 to 1048576, the API's largest.
+
+    Raises
+    ------
+    InputError
+        It is not.
+
+    Examples
+    --------
+    >>> check_context(2048)
+    2048
+    """
+    ok = not isinstance(context_tokens, bool) and isinstance(context_tokens, int)
+    if not ok or not isinstance(context_tokens, int) or not 1 <= context_tokens <= MAX_CONTEXT_LIMIT_TOKENS:
+        rule = f"must be a whole number from 1 to {MAX_CONTEXT_LIMIT_TOKENS} tokens"
+        raise InputError("max_context_length", "", context_tokens, rule)
+    return context_tokens
+
+
+def measure(fleet: Fleet, models: tuple[str, ...], max_length: int, context_tokens: int = DEFAULT_MAX_CONTEXT_TOKENS) -> Measure:
+    """Return what a plain request of these models (none: any) meets at a size and a context setting.
+
+    Raises
+    ------
+    InputError
+        The size is not from 1 to 16384, or the context not from 1 to 1048576.
+    """
+    check_size(max_length)
+    return measure_pool(fleet, fleet.pool(models, check_context(context_tokens)), max_length)
+
+
+def measure_pool(fleet: Fleet, pool: Pool, max_length: int) -> Measure:
+    """Return what a request of a pool already looked up meets at a size; for several sizes of one request."""
+    settings = fleet.settings
+    eligible = pool.eligible(max_length)
+    waits = fleet.waits(pool.models, eligible)
+    allowance = allowance_range(waits, eligible_workers=len(eligible), settings=settings)
+    queued_tokens = fleet.named_tokens(pool.models)
+    largest_free = largest_free_request(pool.workers, queued_tokens, settings, max_context_length=pool.context_tokens)
+    return Measure(
+        models=pool.models,
+        max_length=max_length,
+        max_context_length=max(pool.context_tokens, max_length),
+        state=state_of(
+            open_workers=len(pool.workers),
+            eligible_workers=len(eligible),
+            allowance_tokens=allowance.named,
+            settings=settings,
+        ),
+        open_workers=len(pool.workers),
+        eligible_workers=len(eligible),
+        unmeasured_workers=sum(not is_measured(worker) for worker in eligible),
+        speed_tok_per_s=combined_speed_tok_per_s(eligible, settings),
+        queued_tokens=queued_tokens,
+        waits=waits,
+        allowance_tokens=allowance.named,
+        allowance_at_high_tokens=allowance.at_high,
+        allowance_at_low_tokens=allowance.at_low,
+        largest_free_request_tokens=largest_free,
+        notes=notes_for(fleet, pool, eligible, max_length=max_length, waits=waits, largest_free_tokens=largest_free),
     )

@@ -86,7 +86,8 @@ class Fleet:
             None
             if models is None
             else {
-                name: ListedQueue(queued, jobs) for name, queued, jobs in models.select("model", "queued_tokens", "jobs").iter_rows()
+                name: ListedQueue(queued, jobs)
+                for name, queued, jobs in models.select("model", "queued_tokens", "jobs").iter_rows()
             }
         )
         horde_wide = None if snapshot.performance is None else snapshot.performance.queued_tokens
@@ -99,8 +100,8 @@ class Fleet:
 
     @cached_property
     def open_workers(self) -> tuple[Worker, ...]:
-        """All workers that serve strangers and whose models are known and not none."""
-        return tuple(worker for worker in self.workers if worker.models and available(worker))
+        """All workers that serve strangers and whose models are known."""
+        return tuple(worker for worker in self.workers if worker.models is not None and available(worker))
 
     @cached_property
     def serving(self) -> Mapping[str, tuple[Worker, ...]]:

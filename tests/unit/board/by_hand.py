@@ -119,13 +119,16 @@ def waits(raw: RawFolder, models: tuple[str, ...] | None, max_length: int, conte
     return {"low": 0.0, "named": queue / speed, "high": high}
 
 
-def largest_free(raw: RawFolder, models: tuple[str, ...] | None, context: int = 2048) -> int | None:
+@cache
+def largest_free(folder: str, models: tuple[str, ...] | None, context: int = 2048) -> int | None:
+    raw = raw_folder(folder)
     queue = named_queue(raw, models)
     if queue is None:
         return None
+    serving = RawFolder(tuple(w for w in raw.workers if takes(w, models, 0, 0)), raw.listed, raw.horde_wide)
     best = None
     for size in range(1, 16385):
-        pool = eligible(raw, models, size, context)
+        pool = eligible(serving, models, size, context)
         if pool and size <= curve(queue / math.fsum(w.speed for w in pool)):
             best = size
     return best
@@ -142,11 +145,11 @@ def truth_tokens(raw: RawFolder, models: tuple[str, ...] | None, max_length: int
     )
 
 
-def entry(folder: str, models: tuple[str, ...], max_length: int, context: int = 2048) -> dict[str, Any]:
+def entry(folder: str, models: tuple[str, ...] | None, max_length: int, context: int = 2048) -> dict[str, Any]:
     """Return the figures of one entry of ``snapshot`` or ``allowance``, as issue 2's first item orders them."""
     raw = raw_folder(folder)
     pool = eligible(raw, models, max_length, context)
-    serving = [w for w in raw.workers if w.open_to_all and any(m in w.models for m in models)]
+    serving = [w for w in raw.workers if takes(w, models, 0, 0)]
     wait = waits(raw, models, max_length, context)
     queue = named_queue(raw, models)
     allowance: int | None
@@ -177,5 +180,5 @@ def entry(folder: str, models: tuple[str, ...], max_length: int, context: int = 
         "estimated_wait_s": wait,
         "allowance_tokens": allowance,
         "allowance_range_tokens": span,
-        "largest_free_request_tokens": largest_free(raw, models, context) if serving else None,
+        "largest_free_request_tokens": largest_free(folder, models, context) if serving else None,
     }
