@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 import streamlit as st
 
+from horde_policy.board.rows import STRIP_SIZES_TOKENS
 from horde_policy.errors import ConfigError
 from horde_policy.ui.address import deployment_settings, say, seed, write_state
 from horde_policy.units import MAX_LENGTH_LIMIT_TOKENS
@@ -18,7 +19,6 @@ from horde_policy.views.state import (
     MOST_FIND_CHARACTERS,
     REFRESH_CHOICES_S,
     SETTING_PARAMETERS,
-    STRIP_SIZES_TOKENS,
     ViewState,
 )
 from horde_policy.views.text import count, seconds

@@ -149,11 +149,11 @@ def allowance_cell(
 ) -> dict[str, object]:
     """Return the cell of an allowance: the figure, its bar on the scale up to the ceiling, and its range.
 
-    The bar is solid up to the smaller of the named allowance and that at worst, and hatched up to the largest.
+    The bar is solid as far as the allowance holds at worst, and hatched from there to the named allowance.
 
     >>> cell = allowance_cell("falling", allowance=2304, at_high=512, at_low=4096, ceiling=4096)
-    >>> cell["text"], cell["fill"], cell["low"], cell["high"], cell["sub"]
-    ('2,304', 0.5625, 0.125, 1.0, 'at worst 512')
+    >>> cell["text"], cell["fill"], cell["worst"], cell["sub"]
+    ('2,304', 0.5625, 0.125, 'at worst 512')
     >>> allowance_cell("unknown", allowance=None, at_high=None, at_low=None, ceiling=4096)["fill"] is None
     True
     """
@@ -161,21 +161,18 @@ def allowance_cell(
     def share(tokens: int | None) -> float | None:
         return None if tokens is None else min(1.0, tokens / ceiling)
 
-    worst = None if at_high is None or allowance is None else min(at_high, allowance)
-    sub = "" if allowance is None or worst == allowance else f"at worst {count(worst)}"
-    ends = (worst, at_low) if worst is not None and at_low is not None and worst != at_low else (None, None)
-    title = "not known" if allowance is None else f"{count(allowance)} tokens by the named queue"
-    if ends[0] is not None:
-        title += f"; from {count(ends[0])} at worst to {count(ends[1])} if nothing that is queued goes to these workers"
-    elif allowance is not None and worst is None:
-        title += "; at worst not known"
+    if allowance is None:
+        return {"state": state, "text": count(None), "fill": None, "worst": None, "sub": "", "title": "not known"}
+    worst = None if at_high is None else min(at_high, allowance)
+    title = f"{count(allowance)} tokens by the named queue; at worst {count(worst) if worst is not None else 'not known'}"
+    if at_low is not None:
+        title += f"; {count(at_low)} if nothing that is queued goes to these workers"
     return {
         "state": state,
         "text": count(allowance),
         "fill": share(allowance),
-        "low": share(ends[0]),
-        "high": share(ends[1]),
-        "sub": sub,
+        "worst": share(worst),
+        "sub": "" if worst == allowance else f"at worst {count(worst)}",
         "title": title,
     }
 

@@ -28,8 +28,8 @@ SHORT_SIZES: Final = {1024: "1k", 2048: "2k", 4096: "4k"}
 def rule_sentence(settings: AllowanceSettings) -> str:
     """Return in one sentence what the board shows, for someone who has never seen it.
 
-    >>> rule_sentence(AllowanceSettings())
-    'How many output tokens each model gives free right now to a requester without kudos: 4,096 up to an estimated wait of 60 s, falling to 512 at 300 s.'
+    >>> rule_sentence(AllowanceSettings()).partition(": ")[2]
+    '4,096 up to an estimated wait of 60 s, falling to 512 at 300 s.'
     """
     return (
         "How many output tokens each model gives free right now to a requester without kudos: "
@@ -77,11 +77,9 @@ def banner_text(pulse: Pulse) -> str | None:
 
 def pulse_tiles(pulse: Pulse, *, age: str, at: str) -> list[dict[str, object]]:
     """Return the row of figures; the last tile's age ticks in the browser."""
-    states = ", ".join(
-        f"{count(number)} {STATES[state].label}"
-        for state in STATES
-        if (number := pulse.states[state])  # type: ignore[index]
-    )
+    parts = [{"state": s, "number": n} for s in STATES if (n := pulse.states[s])]  # type: ignore[index]
+    states = "Listed by the server, or served by a worker of its list: "
+    states += ", ".join(f"{count(pulse.states[s])} {words.label}" for s, words in STATES.items() if pulse.states[s])  # type: ignore[index]
     idle = [
         f"{count(number)} {text}"
         for number, text in ((pulse.maintenance_workers, "in maintenance"), (pulse.unmeasured_workers, "at assumed speed"))
@@ -89,9 +87,9 @@ def pulse_tiles(pulse: Pulse, *, age: str, at: str) -> list[dict[str, object]]:
     ]
     queued = pulse.horde_wide_tokens if pulse.horde_wide_tokens is not None else pulse.listed_tokens
     requests = "" if pulse.queued_text_requests is None else f"{count(pulse.queued_text_requests)} requests"
-    drain = "" if not pulse.drain_s else f"the queue is {seconds(pulse.drain_s)} of this pace"
+    drain = "" if not pulse.drain_s else f"clears the queue in {seconds(pulse.drain_s)}"
     return [
-        _tile("Models", count(pulse.models), sub=states, help="Listed by the server, or served by a worker of its list."),
+        _tile("Models", count(pulse.models), help=states) | {"parts": parts},
         _tile("Workers", count(pulse.open_workers), sub=", ".join(idle), help="Online, outside maintenance, owner not flagged."),
         _tile(
             "Combined speed",
@@ -112,7 +110,7 @@ def pulse_tiles(pulse: Pulse, *, age: str, at: str) -> list[dict[str, object]]:
     ]
 
 
-def _tile(label: str, value: str, *, unit: str = "", sub: str = "", help: str = "", kind: str = "figure") -> dict[str, object]:  # noqa: A002
+def _tile(label: str, value: str, *, unit: str = "", sub: str = "", help: str = "", kind: str = "figure") -> dict[str, object]:
     shown_unit = "" if value == NOT_REPORTED else unit
     return {"label": label, "value": value, "unit": shown_unit, "sub": sub, "help": help, "kind": kind}
 
@@ -282,7 +280,9 @@ def _name(row: Row) -> grid.Cell:
     if several > 1:
         cell["sub"] = f"{several} names: {shortened(visible(', '.join(row.measure.models)), 200)}"
     elif row.maintenance_share is not None and row.maintenance_workers:
-        cell["sub"] = f"{count(row.maintenance_workers)} of {count(row.serving_workers)} workers in maintenance"
+        only = row.serving_workers == 1
+        who = "its only worker is" if only else f"{count(row.maintenance_workers)} of {count(row.serving_workers)} workers"
+        cell["sub"] = f"{who} in maintenance"
     cell["title"] = "\n".join([str(cell["title"]), *(visible(note.text) for note in row.notes)])
     return cell
 

@@ -21,7 +21,6 @@ __all__ = [
     "REFRESH_CHOICES_S",
     "SETTING_PARAMETERS",
     "SORTS",
-    "STRIP_SIZES_TOKENS",
     "Parameter",
     "Query",
     "ViewState",
@@ -33,9 +32,6 @@ Query = Mapping[str, Sequence[str]]
 
 REFRESH_CHOICES_S: Final = (0, 10, 30, 60, 300)
 """Off, 10 s, 30 s, 1 min, 5 min."""
-
-STRIP_SIZES_TOKENS: Final = (80, 512, 1024, 2048, 4096)
-"""The sizes that the board shows side by side (design §1)."""
 
 SORTS: Final = ("model", "state", "allowance", "wait", "speed", "queued", "workers", "largest", "demand")
 """What the board can be sorted by; ties fall back to the name, so that the order is total and stable."""

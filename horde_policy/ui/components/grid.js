@@ -59,14 +59,10 @@ const fillers = {
   allowance(cell, value) {
     const node = element("div", `allowance ${value.state}`)
     const track = element("div", value.fill === null ? "track none" : "track")
-    if (value.low !== null && value.high !== null) {
-      const range = element("i", "range")
-      range.style.width = `${100 * value.high}%`
-      track.append(range)
-    }
-    if (value.fill !== null) {
-      const bar = element("i")
-      bar.style.width = `${100 * (value.low === null ? value.fill : Math.min(value.low, value.fill))}%`
+    for (const [className, share] of [["range", value.fill], ["", value.worst]]) {
+      if (share === null) continue
+      const bar = element("i", className)
+      bar.style.width = `${100 * share}%`
       track.append(bar)
     }
     node.append(element("b", null, value.text), track)

@@ -15,6 +15,15 @@ const tileOf = (tile) => {
   const value = node("dd", "value", tile.value)
   if (tile.unit) value.append(node("span", "unit", tile.unit))
   box.append(term, value)
+  if (tile.parts) {
+    const bar = node("dd", "parts", "")
+    for (const part of tile.parts) {
+      const piece = node("span", part.state, "")
+      piece.style.flexGrow = part.number
+      bar.append(piece)
+    }
+    box.append(bar)
+  }
   if (tile.sub) box.append(node("dd", "sub", tile.sub))
   box.title = tile.help ?? ""
   return box
