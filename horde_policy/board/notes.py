@@ -3,7 +3,7 @@
 The sentences hold model names as the network gives them: escape them wherever they are shown.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from horde_policy.board.pool import Fleet, Pool
@@ -48,7 +48,7 @@ def notes_for(
     return tuple(notes)
 
 
-def _names(names: list[str]) -> str:
+def _names(names: Sequence[str]) -> str:
     """Return the names as a phrase: the first three and how many more."""
     shown = ", ".join(names[:NAMES_SHOWN])
     return shown if len(names) <= NAMES_SHOWN else f"{shown} and {len(names) - NAMES_SHOWN} more"
@@ -111,7 +111,7 @@ def _on_the_queue(fleet: Fleet, models: tuple[str, ...]) -> Iterator[Note]:
     listed = fleet.listed
     missing = [model for model in models if model not in listed and model in fleet.open_by_model]
     if missing or (models and all(model not in listed for model in models)):
-        names = _names(missing or list(models))
+        names = _names(missing or models)
         yield Note("queue_not_reported", f"The list does not name {names}, so the queue is not known; it is not zero.")
     unreadable = [model for model in models or listed if model in listed and listed[model].queued_tokens is None]
     if unreadable:
@@ -157,12 +157,10 @@ def _on_time(
 def _on_sharing(fleet: Fleet, models: tuple[str, ...], eligible: tuple[Worker, ...]) -> Iterator[Note]:
     if not models:
         return
-    mine = set(models)
-    also = {model: None for worker in eligible for model in worker.models or () if model not in mine}
+    sharing, also = fleet.also_served(eligible, models)
     if also:
-        sharing = sum(any(model not in mine for model in worker.models or ()) for worker in eligible)
         who = _of(sharing, len(eligible), "eligible worker", ("also serves", "also serve"))
-        text = f"{who} {_names(list(also))}: what waits there can lengthen this wait, and counts at high only (A10)."
+        text = f"{who} {_names(also)}: what waits there can lengthen this wait, and counts at high only (A10)."
         yield Note("shared_workers", text)
     if fleet.listed is not None:
         unlisted = [model for model in also if model not in fleet.listed]

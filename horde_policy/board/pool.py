@@ -124,19 +124,35 @@ class Fleet:
 
     @cached_property
     def _bits(self) -> Mapping[str, int]:
-        """Listed model → its bit in a set of models kept as a whole number."""
-        return {name: 1 << place for place, name in enumerate(self.listed or ())}
+        """Model → its bit in a set of models kept as a whole number, by the order of ``names``."""
+        return {name: 1 << place for place, name in enumerate(self.names)}
 
     @cached_property
     def _reach(self) -> Mapping[str, int]:
-        """Worker id → the set of listed models that it serves."""
+        """Worker id → the set of models that it serves."""
         reach = {}
         for worker in self.open_workers:
             models = 0
             for model in worker.models or ():
-                models |= self._bits.get(model, 0)
+                models |= self._bits[model]
             reach[worker.worker_id] = models
         return reach
+
+    def also_served(self, workers: Iterable[Worker], models: tuple[str, ...]) -> tuple[int, tuple[str, ...]]:
+        """Return how many of the open workers serve other models than these too, and which, sorted.
+
+        >>> both = Worker(worker_id="w", models=("b", "a"), max_length=80, max_context_length=2048)
+        >>> Fleet((both,), {}, None, AllowanceSettings()).also_served((both,), ("a",))
+        (1, ('b',))
+        """
+        mine = sum(self._bits.get(model, 0) for model in dict.fromkeys(models))
+        also = 0
+        sharing = 0
+        for worker in workers:
+            others = self._reach[worker.worker_id] & ~mine
+            also |= others
+            sharing += others != 0
+        return sharing, tuple(name for name, bit in self._bits.items() if also & bit) if also else ()
 
     def pool(self, models: tuple[str, ...], context_tokens: int) -> Pool:
         """Return the open workers of these models (empty: any), at a context setting."""
