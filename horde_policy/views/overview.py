@@ -45,13 +45,14 @@ def headline(pulse: Pulse, settings: AllowanceSettings) -> str:
     """
     if pulse.models == 0:
         return "No model is listed and no worker serves one"
-    full = pulse.states["full"]
-    every = "Every one of" if full == pulse.models else f"{count(full)} of"
-    give = "gives" if full == 1 or full == pulse.models else "give"
-    plural = "s" if pulse.models != 1 else ""
-    sentence = f"{every} {count(pulse.models)} model{plural} {give} the full {count(settings.ceiling_tokens)} tokens free"
-    if pulse.models == full == 1:
-        sentence = f"The only model gives the full {count(settings.ceiling_tokens)} tokens free"
+    full, models = pulse.states["full"], pulse.models
+    free = f"the full {count(settings.ceiling_tokens)} tokens free"
+    if models == 1:
+        sentence = f"The only model {'gives' if full else 'does not give'} {free}"
+    elif full in (0, models):
+        sentence = f"{'Every one' if full else 'None'} of {count(models)} models gives {free}"
+    else:
+        sentence = f"{count(full)} of {count(models)} models {'gives' if full == 1 else 'give'} {free}"
     rest = (
         ("floor", "{} at the floor"),
         ("no_worker", "{} without a worker"),
