@@ -21,7 +21,7 @@ from horde_policy.views.state import (
     SETTING_PARAMETERS,
     ViewState,
 )
-from horde_policy.views.text import count, seconds
+from horde_policy.views.text import count
 from horde_policy.views.words import GLOSSARY, STATES, gloss
 
 __all__ = ["board_filters", "refresh_chooser", "request_and_settings", "size_chooser", "source_chooser"]
@@ -186,12 +186,3 @@ def board_filters(state: ViewState) -> None:
             on_change=lambda: write_state(grouped=bool(st.session_state["overview.grouped"])),
             help="One row for the names that are the same model behind their backend's prefix, read as one request for all.",
         )
-
-
-def refresh_text(refresh_s: int) -> str:
-    """Return how often a page looks, as it stands in the status line.
-
-    >>> refresh_text(0), refresh_text(300)
-    ('refresh off', 'looks every 300 s')
-    """
-    return "refresh off" if refresh_s == 0 else f"looks every {seconds(refresh_s)}"
