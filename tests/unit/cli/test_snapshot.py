@@ -1,6 +1,7 @@
 import json
 import shutil
 import socket
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import polars as pl
 import pytest
 
 from horde_policy.cli.main import EXIT_BAD_INPUT, EXIT_UNREACHABLE, main
+from tests.replaying_server import ReplayingServer
 from tests.unit.board import by_hand
 
 FIELDS = [
@@ -253,6 +255,33 @@ def test_a_horde_that_cannot_be_reached_is_told_apart(capsys: pytest.CaptureFixt
     out, err = capsys.readouterr()
     assert out == ""
     assert "cannot be reached" in err
+
+
+@pytest.mark.parametrize("folder", ["snapshot", "calm_snapshot", "fresh_server"])
+def test_a_live_horde_gives_the_figures_of_its_recording(folder: str, capsys: pytest.CaptureFixture[str]) -> None:
+    expected = answer(capsys, "snapshot", "--recorded", recorded(folder), "--max-length", "512")
+    before = datetime.now(UTC)
+    with ReplayingServer(by_hand.RECORDED / folder) as server:
+        found = answer(capsys, "snapshot", "--url", server.url, "--max-length", "512")
+        assert found["source"] == server.url.removeprefix("http://")
+        assert set(server.counts.values()) == {1}
+    assert found["models"] == expected["models"]
+    assert found["problems"] == []
+    assert before <= datetime.fromisoformat(found["fetched_at"]) <= datetime.now(UTC)
+
+
+def test_a_horde_whose_workers_cannot_be_read_is_not_reachable_and_other_parts_are_noted(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with ReplayingServer(by_hand.RECORDED / "snapshot") as server:
+        server.fail("garbage", on="/api/v2/status/performance")
+        entry = answer(capsys, "snapshot", "--url", server.url)["models"][0]
+        assert entry["estimated_wait_s"]["high"] is None
+        server.fail("garbage", on="/api/v2/workers")
+        assert main(["snapshot", "--url", server.url, "--json"]) == EXIT_UNREACHABLE
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("error: ")
 
 
 def test_the_environment_names_the_horde_when_no_option_does(
