@@ -12,6 +12,7 @@ import streamlit as st
 
 from horde_policy.ui import address, controls, live
 from horde_policy.views.state import ViewState
+from horde_policy.views.text import escape_markdown
 
 __all__ = ["PageEntry", "frame", "navigation"]
 
@@ -88,6 +89,8 @@ def frame(sections: Mapping[str, Sequence[PageEntry]]) -> Navigation:
         controls.refresh_chooser(state)
         controls.size_chooser(state)
         controls.request_and_settings(state)
-    for text in (*notes, *address.take_notices()):
-        st.warning(text)
+    problems = (problem.text for problem in live.source_problems())
+    # What a link or the configuration says may hold anything: it is shown as text and never as Markdown.
+    for text in (*notes, *address.take_notices(), *problems):
+        st.warning(escape_markdown(text), icon=":material/info:")
     return page

@@ -9,7 +9,9 @@ from horde_policy.settings import AllowanceSettings
 from horde_policy.units import MAX_LENGTH_LIMIT_TOKENS
 from horde_policy.views import grid
 from horde_policy.views.state import ViewState
+from horde_policy.views.status import Status
 from horde_policy.views.text import NOT_REPORTED, count, seconds, shortened, speed, tokens_short, visible
+from horde_policy.views.tiles import tile
 from horde_policy.views.words import STATES, gloss
 
 __all__ = ["Shown", "banner_text", "board_columns", "board_rows", "headline", "pulse_tiles", "rule_sentence", "shown_rows"]
@@ -76,9 +78,9 @@ def banner_text(pulse: Pulse) -> str | None:
     return None
 
 
-def pulse_tiles(pulse: Pulse, *, age: str, at: str) -> list[dict[str, object]]:
+def pulse_tiles(pulse: Pulse, status: Status) -> list[dict[str, object]]:
     """Return the row of figures; the last tile's age ticks in the browser."""
-    parts = [{"state": s, "number": n} for s in STATES if (n := pulse.states[s])]  # type: ignore[index]
+    parts: list[dict[str, object]] = [{"state": s, "number": n} for s in STATES if (n := pulse.states[s])]  # type: ignore[index]
     states = "Listed by the server, or served by a worker of its list: "
     states += ", ".join(f"{count(pulse.states[s])} {words.label}" for s, words in STATES.items() if pulse.states[s])  # type: ignore[index]
     idle = [
@@ -90,30 +92,31 @@ def pulse_tiles(pulse: Pulse, *, age: str, at: str) -> list[dict[str, object]]:
     requests = "" if pulse.queued_text_requests is None else f"{count(pulse.queued_text_requests)} requests"
     drain = "" if not pulse.drain_s else f"clears the queue in {seconds(pulse.drain_s)}"
     return [
-        _tile("Models", count(pulse.models), help=states) | {"parts": parts},
-        _tile("Workers", count(pulse.open_workers), sub=", ".join(idle), help="Online, outside maintenance, owner not flagged."),
-        _tile(
+        tile("Models", count(pulse.models), help=states, parts=parts),
+        tile("Workers", count(pulse.open_workers), sub=", ".join(idle), help="Online, outside maintenance, owner not flagged."),
+        tile(
             "Combined speed",
             speed(pulse.speed_tok_per_s),
             unit="tok/s",
             sub=f"{count(pulse.threads)} threads",
             help="Of all these workers. " + gloss("combined_speed"),
         ),
-        _tile("Queued", tokens_short(queued), unit="tokens", sub=requests, help=gloss("queued_tokens")),
-        _tile(
+        tile("Queued", tokens_short(queued), unit="tokens", sub=requests, help=gloss("queued_tokens")),
+        tile(
             "Past minute",
             tokens_short(pulse.past_minute_tokens),
             unit="tokens",
             sub=drain,
             help="Output tokens that all workers handed in within the last minute.",
         ),
-        _tile("Age of the data", age, sub=at, kind="age", help="Since the oldest part of these figures was fetched."),
+        tile(
+            "Age of the data",
+            status.age_text,
+            sub=status.at,
+            kind="age",
+            help="Since the oldest part of these figures was fetched.",
+        ),
     ]
-
-
-def _tile(label: str, value: str, *, unit: str = "", sub: str = "", help: str = "", kind: str = "figure") -> dict[str, object]:
-    shown_unit = "" if value == NOT_REPORTED else unit
-    return {"label": label, "value": value, "unit": shown_unit, "sub": sub, "help": help, "kind": kind}
 
 
 # --- which rows, in which order -----------------------------------------------------------------------------------------

@@ -1,18 +1,20 @@
-"""Is text generation all right, which model is at the floor, and why?"""
+"""Is text generation all right, which model is at the floor, and why: one row a model."""
 
 import streamlit as st
 
-from horde_policy.ui import address, cache, components, controls, live
-from horde_policy.ui.tables import show_grid
+from horde_policy.ui import board_page, components, controls
+from horde_policy.ui.page import open_source, show_problems
 from horde_policy.views import overview
 
-state, _ = address.read_state()
-look = live.look(state.source)
-board = cache.board_of(look.snapshot, look.snapshot_id, state.settings, max_length_tokens=state.max_length_tokens, max_context_tokens=state.max_context_tokens)
-st.subheader(overview.headline(board.pulse, board.settings))
+opened = open_source()
+board, pulse = opened.board, opened.board.pulse
+
+banner = overview.banner_text(pulse)
+if banner:
+    st.warning(banner, icon=":material/construction:")
+st.title(overview.headline(pulse, board.settings), anchor=False)
 st.caption(overview.rule_sentence(board.settings))
-components.pulse(key="overview.pulse", data={"tiles": overview.pulse_tiles(board.pulse, age="5 s", at="19:39:01 UTC"), "age_s": 5, "age_limit_s": 120, "ticking": True})
-controls.board_filters(state)
-rows = board.groups if state.grouped else board.rows
-shown = overview.shown_rows(rows, state)
-show_grid(overview.board_columns(state, board.strip_sizes, lambda **c: address.link(state, within=True, **c)), overview.board_rows(shown, board, lambda **c: address.link(state, **c)), key="overview.board", alt="Models and their free output allowance", here="overview", target="model")
+components.pulse(key="overview.pulse", data={"tiles": overview.pulse_tiles(pulse, opened.status)})
+controls.board_filters(opened.state)
+board_page.show_board(opened)
+show_problems(opened.snapshot)

@@ -9,17 +9,7 @@ const formatAge = (seconds) => {
   return `${Math.floor(whole / 86400)} d ${Math.floor((whole % 86400) / 3600)} h`
 }
 
-// Calls show(age in seconds) at once, and each second if the age ticks. The age starts from what the server measured, so a
-// viewer's clock that is wrong does not matter; it starts anew only when the data did change.
-const runAge = (instance, data, show) => {
-  const text = JSON.stringify(data)
-  if (instance.text !== text) {
-    instance.text = text
-    instance.receivedAt = Date.now()
-  }
-  const tick = () => show(data.age_s + (Date.now() - instance.receivedAt) / 1000)
-  clearInterval(instance.timer)
-  if (data.age_s === null) return
-  tick()
-  if (data.ticking) instance.timer = setInterval(tick, 1000)
-}
+// One part of a page knows the age, the status; the others hear of it, so that all show the same.
+const AGE_EVENT = "horde-policy-age"
+const ASK_EVENT = "horde-policy-age-asked"
+const tellAge = (told) => window.dispatchEvent(new CustomEvent(AGE_EVENT, { detail: told }))

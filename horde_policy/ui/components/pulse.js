@@ -1,4 +1,4 @@
-// The row of figures on top. A tile of the kind "age" ticks in the browser.
+// The row of figures on top. The tile of the kind "age" follows the status line's.
 
 const instances = new WeakMap()
 
@@ -10,7 +10,7 @@ const node = (tag, className, text) => {
 }
 
 const tileOf = (tile) => {
-  const box = node("div", "tile", "")
+  const box = node("div", `tile ${tile.kind}`, "")
   const term = node("dt", "", tile.label)
   const value = node("dd", "value", tile.value)
   if (tile.unit) value.append(node("span", "unit", tile.unit))
@@ -34,21 +34,19 @@ export default function ({ data, parentElement }) {
   let instance = instances.get(parentElement)
   if (!instance) {
     instance = {}
+    instance.hear = ({ detail }) => {
+      const box = root.querySelector(".tile.age")
+      if (!box) return
+      box.querySelector(".value").textContent = detail.text
+      box.classList.toggle("stale", detail.stale)
+    }
+    window.addEventListener(AGE_EVENT, instance.hear)
     instances.set(parentElement, instance)
   }
   root.replaceChildren(...data.tiles.map(tileOf))
-  const index = data.tiles.findIndex((tile) => tile.kind === "age")
-  if (index >= 0) {
-    const box = root.children[index]
-    const value = box.querySelector(".value")
-    runAge(instance, data, (ageS) => {
-      if (!data.ticking) return
-      value.textContent = formatAge(ageS)
-      box.classList.toggle("stale", ageS > data.age_limit_s)
-    })
-  }
+  window.dispatchEvent(new Event(ASK_EVENT))
   return () => {
-    clearInterval(instance.timer)
+    window.removeEventListener(AGE_EVENT, instance.hear)
     instances.delete(parentElement)
   }
 }

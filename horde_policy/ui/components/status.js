@@ -26,27 +26,46 @@ const show = (part, data) => {
   part.note.textContent = data.note ?? ""
 }
 
+// The age starts from what the server measured, so a viewer's clock that is wrong does not matter; it starts anew only when
+// the server did measure again.
+const tick = (instance) => {
+  const { part, data } = instance
+  const ageS = data.age_s + (Date.now() - instance.receivedAt) / 1000
+  const stale = ageS > data.age_limit_s
+  const text = formatAge(ageS)
+  part.age.textContent = `${text} old`
+  if (stale && !data.failing) {
+    part.kind.className = "kind stale"
+    part.kind.textContent = "stale"
+  }
+  tellAge({ text, stale })
+}
+
 export default function ({ data, parentElement }) {
   let instance = instances.get(parentElement)
   if (!instance) {
     const root = parentElement.querySelector(".status")
     const part = Object.fromEntries([...root.querySelectorAll("[data-part]")].map((node) => [node.dataset.part, node]))
     part.copy.onclick = (event) => copyLink(event.currentTarget)
-    instance = { part }
+    instance = { part, told: () => instance.data.ticking && tick(instance) }
+    window.addEventListener(ASK_EVENT, instance.told)
     instances.set(parentElement, instance)
   }
-  const part = instance.part
-  show(part, data)
-  runAge(instance, data, (ageS) => {
-    if (!data.ticking) return
-    part.age.textContent = `${formatAge(ageS)} old`
-    if (!data.failing && ageS > data.age_limit_s) {
-      part.kind.className = "kind stale"
-      part.kind.textContent = "stale"
-    }
-  })
+  const text = JSON.stringify(data)
+  if (instance.text !== text) {
+    instance.text = text
+    instance.receivedAt = Date.now()
+  }
+  instance.data = data
+  show(instance.part, data)
+  clearInterval(instance.timer)
+  if (data.ticking) {
+    tick(instance)
+    instance.timer = setInterval(() => tick(instance), 1000)
+  }
   return () => {
     clearInterval(instance.timer)
+    window.removeEventListener(ASK_EVENT, instance.told)
     instances.delete(parentElement)
   }
 }

@@ -10,8 +10,9 @@ from horde_policy.sources.recorded import load_recorded
 from horde_policy.views.exports import headings
 from horde_policy.views.overview import board_columns, board_rows, headline, pulse_tiles, shown_rows
 from horde_policy.views.state import SORTS, ViewState
+from horde_policy.views.status import status_line
 from horde_policy.views.words import STATES
-from tests.unit.board.made import listed, snapshot, worker
+from tests.unit.board.made import AT, listed, snapshot, worker
 
 RECORDED = Path(__file__).parents[3] / "data" / "recorded"
 SETTINGS = AllowanceSettings()
@@ -115,7 +116,8 @@ def test_a_queue_not_reported_reads_as_a_dash_and_not_as_zero() -> None:
 
 def test_totals_that_are_not_reported_leave_their_tiles_empty_and_without_a_unit() -> None:
     made = make_board(snapshot([worker("w", "m")], None, horde_wide=None), SETTINGS)
-    tiles = {tile["label"]: tile for tile in pulse_tiles(made.pulse, age="5 s", at="12:00 UTC")}
+    status = status_line(made.snapshot, name="made up", state="ok", sentence="Up to date", now=AT)
+    tiles = {tile["label"]: tile for tile in pulse_tiles(made.pulse, status)}
     assert (tiles["Queued"]["value"], tiles["Queued"]["unit"]) == ("—", "")
     assert (tiles["Past minute"]["value"], tiles["Past minute"]["unit"]) == ("—", "")
     assert tiles["Combined speed"]["value"] == "10.0"
