@@ -9,17 +9,17 @@ from collections.abc import Mapping
 import streamlit as st
 
 from horde_policy.board.rows import STRIP_SIZES_TOKENS
-from horde_policy.errors import ConfigError
+from horde_policy.errors import ConfigError, InputError
 from horde_policy.ui.address import deployment_settings, say, seed, write_state
 from horde_policy.units import MAX_LENGTH_LIMIT_TOKENS
 from horde_policy.views.state import (
     LEAST_CONTEXT_TOKENS,
-    LEAST_MAX_LENGTH_TOKENS,
     MOST_CONTEXT_TOKENS,
     MOST_FIND_CHARACTERS,
     REFRESH_CHOICES_S,
     SETTING_PARAMETERS,
     ViewState,
+    size_from_text,
 )
 from horde_policy.views.text import count
 from horde_policy.views.words import GLOSSARY, STATES, gloss
@@ -78,13 +78,10 @@ def size_chooser(state: ViewState) -> None:
     sizes = sorted({*STRIP_SIZES_TOKENS, MAX_LENGTH_LIMIT_TOKENS, current})
 
     def chosen() -> None:
-        value = st.session_state[key]
-        digits = str(value).strip().replace(",", "")
-        if digits.isascii() and digits.isdigit() and LEAST_MAX_LENGTH_TOKENS <= int(digits[:9]) <= MAX_LENGTH_LIMIT_TOKENS:
-            write_state(max_length_tokens=int(digits))
-        else:
-            limits = f"from {count(LEAST_MAX_LENGTH_TOKENS)} to {count(MAX_LENGTH_LIMIT_TOKENS)}"
-            say(f"A size is a whole number of tokens {limits}; the size stays at {count(current)}.", again=key)
+        try:
+            write_state(max_length_tokens=size_from_text(str(st.session_state[key])))
+        except InputError as error:
+            say(f"The size stays at {count(current)}: {error}.", again=key)
 
     seed(key, current)
     st.selectbox(

@@ -19,6 +19,7 @@ from horde_policy.clock import Clock, SystemClock
 from horde_policy.errors import Problem
 from horde_policy.frames.snapshot import Snapshot
 from horde_policy.sources.catalogue import Catalogue, configured_sources
+from horde_policy.sources.horde import LiveSource
 from horde_policy.sources.poller import Look, Pollers
 from horde_policy.ui import components
 from horde_policy.views.state import ViewState
@@ -100,7 +101,13 @@ def _secrets() -> Mapping[str, object]:
     return st.secrets.to_dict() if st.secrets.load_if_toml_exists() else {}
 
 
-@st.cache_resource(show_spinner=False)
+def _close(desk: _Desk) -> None:
+    for poller in desk.pollers.started().values():
+        if isinstance(poller.source, LiveSource):
+            poller.source.client.close()
+
+
+@st.cache_resource(show_spinner=False, on_release=_close)
 def _desk() -> _Desk:
     clock = SystemClock()
     catalogue = configured_sources(os.environ, _secrets(), clock=clock)

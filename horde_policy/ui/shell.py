@@ -10,6 +10,7 @@ from pathlib import Path
 
 import streamlit as st
 
+from horde_policy.errors import ConfigError
 from horde_policy.ui import address, controls, live
 from horde_policy.views.state import ViewState
 from horde_policy.views.text import escape_markdown
@@ -81,7 +82,11 @@ def frame(sections: Mapping[str, Sequence[PageEntry]]) -> Navigation:
     """Draw everything around the page, and return the navigation, whose page is still to be run."""
     page = navigation(sections)
     address.begin_run()
-    state, notes = address.read_state()
+    try:
+        state, notes = address.read_state()
+    except ConfigError as error:
+        st.error(escape_markdown(str(error)), title="The settings of this deployment make no sense", icon=":material/build:")
+        st.stop()
     page.draw(state)
     st.html(MARGINS)
     with st.container(horizontal=True, vertical_alignment="center", key="shared.controls"):

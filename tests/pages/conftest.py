@@ -7,8 +7,6 @@ import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
-from tests.hostile import write_hostile_folder
-
 ROOT = Path(__file__).parents[2]
 PAGES = {"overview": "pages/operate/overview.py", "model": "pages/operate/model.py"}
 OWN_SETTINGS = ("HORDE_URL", "HORDE_POLICY_RECORDED", "HORDE_POLICY_CONTACT", "HORDE_TEXT_FREE_OUTPUT_FLOOR")
@@ -83,8 +81,7 @@ def app() -> Callable[[], App]:
 
 
 @pytest.fixture
-def hostile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+def hostile(monkeypatch: pytest.MonkeyPatch) -> str:
     """The key of a configured recorded folder with hostile names."""
-    folder = write_hostile_folder(tmp_path / "hostile")
-    monkeypatch.setenv("HORDE_POLICY_RECORDED", str(folder))
+    monkeypatch.setenv("HORDE_POLICY_RECORDED", str(ROOT / "tests" / "data" / "hostile"))
     return "recorded-hostile"

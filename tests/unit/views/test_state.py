@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from horde_policy.errors import InputError
 from horde_policy.settings import AllowanceSettings
 from horde_policy.views.state import (
     PARAMETERS,
@@ -12,6 +13,7 @@ from horde_policy.views.state import (
     SORTS,
     ViewState,
     parse_view_state,
+    size_from_text,
 )
 from horde_policy.views.words import STATES
 
@@ -117,7 +119,7 @@ SETTINGS = st.builds(
     st.integers(1, 10_000).map(lambda n: n / 8),
     st.integers(1, 1_000).map(lambda n: n / 4),
 )
-NAMES = st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=50)
+NAMES = st.text(st.characters(codec="utf-8"), min_size=1, max_size=50)
 STATE = st.builds(
     ViewState,
     source=st.sampled_from(["demo", "public", "recorded:fresh_server"]),
@@ -165,3 +167,13 @@ def test_a_link_to_another_page_carries_what_all_pages_share() -> None:
         "m": ["a", "b"],
         "floor": ["256"],
     }
+
+
+@pytest.mark.parametrize("typed", ["abc", "", "0", "15", "16385", "99999", "-5", "1e3", "80.5", "٨٠", "9" * 500])
+def test_a_size_that_is_none_is_refused_with_the_rule(typed: str) -> None:
+    with pytest.raises(InputError, match="must be a whole number from 16 to 16384"):
+        size_from_text(typed)
+
+
+def test_a_typed_size_may_have_its_thousands_separated() -> None:
+    assert [size_from_text(text) for text in ("16", " 512", "1,500", "16,384")] == [16, 512, 1500, 16384]

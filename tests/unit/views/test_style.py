@@ -1,4 +1,5 @@
 import itertools
+import math
 import tomllib
 from pathlib import Path
 
@@ -42,7 +43,7 @@ def contrast(one: str, other: str) -> float:
 
 
 def lightness(colour: str) -> float:
-    return 116 * luminance(colour) ** (1 / 3) - 16
+    return 116 * math.cbrt(luminance(colour)) - 16
 
 
 @pytest.mark.parametrize("mode", MODES)
