@@ -17,6 +17,8 @@ from horde_policy.views.text import escape_markdown
 
 __all__ = ["PageEntry", "frame", "navigation"]
 
+FOLDER = Path(__file__).parent
+SIDEBAR_PX = 220
 MARGINS = """<style>
 [data-testid="stMainBlockContainer"] { padding-left: clamp(0.9rem, 2.2vw, 2rem); padding-right: clamp(0.9rem, 2.2vw, 2rem); }
 [data-testid="stSidebarUserContent"] { padding-left: 0.9rem; padding-right: 0.9rem; }
@@ -81,6 +83,14 @@ class Navigation:
 def frame(sections: Mapping[str, Sequence[PageEntry]]) -> Navigation:
     """Draw everything around the page, and return the navigation, whose page is still to be run."""
     page = navigation(sections)
+    # A page's own icon would make the browser fetch its picture from another host, so the app has a picture of its own.
+    st.set_page_config(
+        page_title=f"{page.current.title} · horde policy",
+        page_icon=str(FOLDER / "icon.png"),
+        layout="wide",
+        initial_sidebar_state=SIDEBAR_PX,
+    )
+    st.logo(str(FOLDER / "wordmark.svg"), icon_image=str(FOLDER / "mark.svg"), size="large")
     address.begin_run()
     try:
         state, notes = address.read_state()
