@@ -5,10 +5,12 @@ good answers too, and with ``rc`` it means nothing (horde.md §1.1, horde_observ
 """
 
 import email.utils
+import functools
 import ipaddress
 import json
 import math
 import random
+import ssl
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -141,6 +143,12 @@ def _instant(text: str) -> datetime | None:
     return at if at.tzinfo else at.replace(tzinfo=UTC)
 
 
+@functools.cache
+def _tls(*, trust_env: bool) -> ssl.SSLContext:
+    """Return the process's TLS set-up: reading the certificates takes longer than most answers."""
+    return httpx.create_ssl_context(trust_env=trust_env)
+
+
 def _is_loopback(host: str) -> bool:
     try:
         return ipaddress.ip_address(host.strip("[]")).is_loopback
@@ -202,11 +210,13 @@ class HttpReader:
         self._draw = draw or random.Random()
         self._monotonic = monotonic
         self._patience = patience or Patience()
+        trust_env = not _is_loopback(httpx.URL(address).host)
         self._client = httpx.Client(
             headers=dict(headers),
             timeout=httpx.Timeout(self._patience.read_s, connect=self._patience.connect_s),
             follow_redirects=False,
-            trust_env=not _is_loopback(httpx.URL(address).host),
+            trust_env=trust_env,
+            verify=_tls(trust_env=trust_env),
             transport=transport,
         )
 
