@@ -22,7 +22,7 @@ from urllib.parse import urlsplit, urlunsplit
 import httpx
 
 from horde_policy.clock import Clock
-from horde_policy.errors import ConfigError, SourceFormatError, SourceThrottled, SourceUnavailable, shown
+from horde_policy.errors import ConfigError, InputError, SourceFormatError, SourceThrottled, SourceUnavailable, shown
 
 __all__ = ["Answer", "HttpReader", "Patience", "checked_address", "retry_after_s"]
 
@@ -237,6 +237,8 @@ class HttpReader:
 
         Raises
         ------
+        InputError
+            Path and query are longer than an address may be.
         SourceUnavailable
             No answer, or a server error, after all tries; a redirect to another host.
         SourceThrottled
@@ -244,7 +246,10 @@ class HttpReader:
         SourceFormatError
             The answer is larger than allowed.
         """
-        url = httpx.URL(self.address + path, params=dict(query)) if query else httpx.URL(self.address + path)
+        try:
+            url = httpx.URL(self.address + path, params=dict(query)) if query else httpx.URL(self.address + path)
+        except httpx.InvalidURL:
+            raise InputError("question", f"to {self.source}", path, "is longer than an address may be") from None
         for attempt in range(1, self._patience.tries + 1):
             try:
                 answer = self._one_try(url)
