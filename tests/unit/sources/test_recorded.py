@@ -57,7 +57,6 @@ def test_every_recorded_folder_is_a_snapshot(name: str, workers: int, models: in
     assert snapshot.fetched_at == datetime.fromisoformat(at)
     assert snapshot.source == name
     assert snapshot.source_kind == "recorded"
-    assert snapshot.synthetic == (name != "production_2023-07")
     WORKERS.checked(snapshot.workers)
     if snapshot.models is not None:
         MODELS.checked(snapshot.models)

@@ -13,8 +13,7 @@ from tests.replaying_server import ReplayingServer
 from tests.unit.sources.conftest import RECORDED
 
 ROOT = Path(__file__).parents[3]
-NOT_ANSWERS = {"about.json", "what_was_queued.json"}
-FILES = [path for path in sorted(RECORDED.glob("*/*.json")) if path.name not in NOT_ANSWERS]
+FILES = [path for path in sorted(RECORDED.glob("*/*.json")) if path.name != "what_was_queued.json"]
 
 
 @pytest.fixture(scope="module")
