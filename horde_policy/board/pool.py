@@ -94,6 +94,11 @@ class Fleet:
         return cls(workers_from_frame(snapshot.workers), listed, horde_wide, settings)
 
     @cached_property
+    def by_id(self) -> Mapping[str, Worker]:
+        """Worker id → the worker."""
+        return {worker.worker_id: worker for worker in self.workers}
+
+    @cached_property
     def open_by_model(self) -> Mapping[str, tuple[Worker, ...]]:
         """Model → its workers that serve strangers: online, not in maintenance, owner not flagged."""
         return workers_by_model(self.workers)
