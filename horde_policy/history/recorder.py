@@ -108,7 +108,8 @@ class Recorder:
         try:
             lease_s = LEASE_FACTOR * self.interval_s + 30
             if not self.store.take_lease(self.source.name, self.owner, self._clock.now(), lease_s):
-                self._gap_reason = None  # whoever holds the lease records
+                # whoever holds the lease records: what this one knew of the store is over
+                self._gap_reason = self._last_stored = self._last_stored_mono = None
                 return self._become("standby", "another recorder holds this source", self.interval_s)
         except StoreError as error:
             return self._store_failed(error)
@@ -138,7 +139,7 @@ class Recorder:
         return self._last_stored
 
     def _instant(self, fetched_at: datetime, last: datetime | None) -> datetime:
-        """Return the instant a poll is stored under: its own, or, where the clock was set back, one that goes on from the last."""
+        """Return the instant a poll is stored under: its own, or one that goes on from the last where the clock was set back."""
         if last is None or fetched_at > last:
             if self._clock_back:
                 self._pending.append((fetched_at, "clock_caught_up", "the clock is past the last stored poll again"))
