@@ -157,6 +157,12 @@ def test_the_table_is_for_people(capsys: pytest.CaptureFixture[str]) -> None:
     assert lines[-1].split()[:3] == ["any", "model", "full"]
 
 
+def test_the_table_ends_with_what_was_wrong(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["snapshot", "--recorded", recorded("later_nearly_everyone_gone")]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split(" ")[:2] for line in lines[-2:]] == [["note:", "modes"], ["note:", "heartbeat"]]
+
+
 def hostile_folder(folder: Path) -> list[str]:
     names = ["[red]bold[/red]", "a\x1b[2J\x1b]0;t\x07b", "rtl\u202egpj", ":boom:", "\x9b31mc1", "line\nbreak", "x" * 200, "=1+1"]
     envelope = {"recorded_at": "2026-11-29T12:00:00Z", "response": {"status": 200}}
