@@ -91,6 +91,8 @@ def test_a_senseless_wait_is_refused(wait_s: float) -> None:
 
 def test_an_endless_wait_gets_the_floor() -> None:
     assert free_output_allowance(math.inf, DEFAULT) == 512
+    assert by_expression([math.inf, 1.0], DEFAULT) == [512, 4096]
+    assert by_expression([math.inf], DEFAULT) == [512]
 
 
 def around(mark: float) -> list[float]:
@@ -113,6 +115,7 @@ def test_it_never_rises_stays_in_bounds_is_exact_at_both_marks_and_equals_its_ex
     assert all(earlier >= later for earlier, later in pairwise(allowances))
     assert all(settings.floor_tokens <= tokens <= settings.ceiling_tokens for tokens in allowances)
     assert by_expression([*waits, None], settings) == [*allowances, settings.floor_tokens]
+    assert by_expression([inside], settings) == [free_output_allowance(inside, settings)]
     assert free_output_allowance(settings.wait_full_s, settings) == settings.ceiling_tokens
     assert free_output_allowance(settings.wait_floor_s, settings) == settings.floor_tokens
 
