@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from horde_policy.errors import InputError
 from horde_policy.policy import demands, token_blocks
 from horde_policy.policy.allowance import free_output_allowance
+from horde_policy.policy.decision import lowered_for_chat
 from horde_policy.policy.eligibility import Request, Worker, eligible_workers
 from horde_policy.policy.estimator import Estimate, Estimator
 from horde_policy.policy.queue_order import QueueKey, Waiting, queue_key, tokens_ahead
@@ -88,6 +89,7 @@ def run(data: st.DataObject, settings: AllowanceSettings, steps: int, block_size
         for probe in (*probes, data.draw(some.requests())):
             key = queue_key(probe.starting_priority, created_us, steps)
             assert estimator.estimate(probe, key) == walked.estimate(probe, key)
+            assert estimator.lowered_for_chat(probe) == lowered_for_chat(probe, estimator.workers)
 
 
 @given(data=st.data(), settings=some.settings(), block_size=st.sampled_from([2, 3, 5, 512]))
