@@ -60,6 +60,7 @@ _INSTANCE_LABELS = (
 )
 """Labels that tell processes apart; any other label tells series of one process apart."""
 
+_RESOURCE = frozenset({"service_instance_id", "service_name", "service_namespace", "exported_job", "exported_instance"})
 _SILENT = re.compile(r"__name__|le|quantile|otel_scope_\w+|telemetry_sdk_\w+|__\w+__")
 _TRUE, _FALSE = frozenset({"true", "1", "yes", "on"}), frozenset({"false", "0", "no", "off"})
 
@@ -279,6 +280,7 @@ class Namer:
 
     def _instance(self, labels: MappingOf[str, str]) -> tuple[str, dict[str, str]]:
         """Return the process as text, and the labels that tell series of one process apart."""
+        labels = _of_resource(labels)
         told = self.mapping.instance_labels
         by = told if told is not None else _INSTANCE_LABELS
         own = {label: labels[label] for label in by if labels.get(label)}
@@ -287,6 +289,16 @@ class Namer:
         known = frozenset(by) | frozenset(_INSTANCE_LABELS)
         extra = {label: labels[label] for label in sorted(labels) if label not in known and not _SILENT.fullmatch(label)}
         return _spelled(own), {label: text for label, text in extra.items() if text}
+
+
+def _of_resource(labels: MappingOf[str, str]) -> MappingOf[str, str]:
+    """Return labels with those of an OTLP resource as Prometheus names them, so that both records of a process agree."""
+    if not labels.get("service_instance_id"):
+        return labels
+    left = {label: text for label, text in labels.items() if label not in _RESOURCE}
+    space, name = labels.get("service_namespace"), labels.get("service_name")
+    job = {"job": f"{space}/{name}" if space else name} if name else {}
+    return {**left, **job, "instance": labels["service_instance_id"]}
 
 
 def _suffix_of(name: str, rule: SeriesRule | None) -> str:

@@ -147,7 +147,11 @@ class RunBuilder:
         keys = tuple(self._numbers)
         runs, conflicts = _joined(pl.concat(self._chunks) if self._chunks else pl.DataFrame(schema=RUNS))
         samples = Samples(keys, runs, self._conflicts + conflicts)
-        runs = _linked(samples, np.asarray(self._view_of, dtype=np.int64), self._times)
+        of_instance: dict[str, list[int]] = {}
+        for (instance, _), view in self._views.items():
+            of_instance.setdefault(instance, []).append(view)
+        kin = {view: views for views in of_instance.values() for view in views} if self.entire else {}
+        runs = _linked(samples, np.asarray(self._view_of, dtype=np.int64), self._times, kin)
         return _with_known_starts(Samples(keys, runs, samples.conflicts))
 
 
@@ -267,8 +271,12 @@ def _cut_conflicts(runs: pl.DataFrame) -> tuple[pl.DataFrame, int]:
     return pl.DataFrame(kept, schema=RUNS), conflicts
 
 
-def _linked(samples: Samples, view_of: Ints, times: dict[int, Ints]) -> pl.DataFrame:
-    """Return the runs with the file's looks before and after them, and those that no look parts as one."""
+def _linked(samples: Samples, view_of: Ints, times: dict[int, Ints], kin: dict[int, list[int]]) -> pl.DataFrame:
+    """Return the runs with the file's looks before and after them, and those that no look parts as one.
+
+    A look is at the series of one family of a process, its view. ``kin`` are views of one process: where a file shows all there
+    is of it, a look at another family tells that a family is not there yet.
+    """
     runs = samples.runs
     if not runs.height:
         return runs
@@ -281,6 +289,10 @@ def _linked(samples: Samples, view_of: Ints, times: dict[int, Ints]) -> pl.DataF
         before = np.searchsorted(looks, t_from[mine], side="left") - 1
         after = np.searchsorted(looks, t_to[mine], side="right")
         prev[mine] = np.where(before >= 0, looks[np.maximum(before, 0)], NO_TIME)
+        for other in kin.get(number, ()):
+            alone = mine & (prev == NO_TIME)
+            before = np.searchsorted(times[other], t_from[alone], side="left") - 1
+            prev[alone] = np.where(before >= 0, times[other][np.maximum(before, 0)], NO_TIME)
         following[mine] = np.where(after < looks.size, looks[np.minimum(after, looks.size - 1)], NO_TIME)
         last_look[mine] = looks[-1]
     same = (sid[1:] == sid[:-1]) & (start[1:] == start[:-1])
@@ -306,7 +318,7 @@ def _with_known_starts(samples: Samples) -> Samples:
     runs = samples.runs
     if not runs.height:
         return samples
-    sid, start, value = runs["sid"].to_numpy(), runs["start"].to_numpy(), runs["value"].to_numpy()
+    sid, start, t_from, value = (runs[name].to_numpy() for name in ("sid", "start", "t_from", "value"))
     said = np.rint(np.where(created[sid], np.minimum(value, LATEST / 1e6), 0.0) * 1e6).astype(np.int64)
     known = np.where(created[sid], np.where(said < LATEST, said, NO_TIME), start)
     frames = [runs.filter(pl.Series(~created[sid] & ((start != NO_TIME) | ~samples.cumulative[sid])))]
@@ -314,10 +326,16 @@ def _with_known_starts(samples: Samples) -> Samples:
     edges = np.searchsorted(sid[by_sid], np.arange(len(samples.keys) + 1))
     for members in groups.values():
         rows = np.concatenate([by_sid[edges[number] : edges[number + 1]] for number in members])
-        starts = np.unique(known[rows][(known[rows] != NO_TIME)])
-        unknown = rows[(start[rows] == NO_TIME) & ~created[sid[rows]]]
-        if unknown.size:
-            frames.append(_cut_at(runs[np.sort(unknown)], starts) if starts.size else runs[np.sort(unknown)])
+        unknown = np.sort(rows[(start[rows] == NO_TIME) & ~created[sid[rows]]])
+        telling = rows[known[rows] != NO_TIME]
+        if unknown.size and telling.size:
+            starts, of = np.unique(known[telling], return_inverse=True)
+            first_seen = np.full(starts.size, LATEST)
+            here = created[sid[telling]]  # in the same file, so that every look of the run is a look at it
+            np.minimum.at(first_seen, of[here], t_from[telling[here]])
+            frames.append(_cut_at(runs[unknown], starts, first_seen))
+        elif unknown.size:
+            frames.append(runs[unknown])
     return Samples(samples.keys, pl.concat(frames).sort("sid", "start", "t_from", "t_to"), samples.conflicts)
 
 
@@ -326,21 +344,28 @@ def group_of(key: SeriesKey) -> tuple[Any, ...]:
     return (key.instance, key.family, *key[5:11])
 
 
-def _cut_at(runs: pl.DataFrame, starts: Ints) -> pl.DataFrame:
-    """Return runs of unknown start with the latest of ``starts`` at or before each, cut where one falls inside."""
+def _cut_at(runs: pl.DataFrame, starts: Ints, first_seen: Ints) -> pl.DataFrame:
+    """Return runs of unknown start with the latest of ``starts`` at or before each, cut where one falls inside.
+
+    Of a run only its first and last sample are known: what precedes a cut ends with the first, what follows begins where that
+    start was first seen in the same file, or with the last. A life between them that it has no sample of gets none.
+    """
     t_from, t_to = runs["t_from"].to_numpy(), runs["t_to"].to_numpy()
     first, last = (np.searchsorted(starts, t, side="right") for t in (t_from, t_to))
     pieces = last - first + 1
     row = np.repeat(np.arange(runs.height), pieces)
     nth = np.arange(row.size) - np.repeat(np.cumsum(pieces) - pieces, pieces)
     own = first[row] + nth
-    bounded = np.append(starts, NO_TIME)
-    begin = np.where(nth == 0, t_from[row], bounded[np.minimum(own - 1, starts.size)])
-    end = np.where(own == last[row], t_to[row], bounded[np.minimum(own, starts.size)] - 1)
-    return runs[row].with_columns(
-        start=np.where(own == 0, NO_TIME, bounded[np.maximum(own - 1, 0)]),
+    latest = np.where(own == last[row], t_to[row], starts[np.minimum(own, starts.size - 1)] - 1)
+    seen = first_seen[np.maximum(own - 1, 0)]
+    begin = np.where(nth == 0, t_from[row], np.where(seen <= latest, seen, latest))
+    end = np.where(own == last[row], latest, begin)
+    between = (nth > 0) & (own < last[row])
+    cut = runs[row].with_columns(
+        start=np.where(own == 0, NO_TIME, starts[np.maximum(own - 1, 0)]),
         t_from=begin,
         t_to=end,
         prev=np.where(nth == 0, runs["prev"].to_numpy()[row], NO_TIME),
         next=np.where(own == last[row], runs["next"].to_numpy()[row], NO_TIME),
     )
+    return cut.filter(pl.Series(~between))
