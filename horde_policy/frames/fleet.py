@@ -9,7 +9,6 @@ from horde_policy.frames.input_columns import (
     name_lists,
     real_numbers,
     refuse_first,
-    refuse_nulls,
     texts,
     whole_numbers,
 )
@@ -62,11 +61,8 @@ def normalised_fleet(frame: pl.DataFrame) -> pl.DataFrame:
     """
     what = "fleet"
     speed = real_numbers(frame, what, "speed", absent=None, above=0.0)
-    if "worker_id" not in frame.columns:
-        texts_missing = frame.with_columns(worker_id=pl.lit(None, dtype=pl.String))
-        refuse_nulls(what, texts(texts_missing, what, "worker_id"))
     columns = [
-        refuse_nulls(what, texts(frame, what, "worker_id")),
+        texts(frame, what, "worker_id"),
         instants(frame, what, "online_from"),
         instants(frame, what, "online_to", required=False),
         name_lists(frame, what, "models"),

@@ -50,8 +50,8 @@ def refuse_first(what: str, column: pl.Series, broken: pl.Series, rule: str) -> 
     """
     if broken.any():
         row = broken.fill_null(value=False).arg_max()
-        assert row is not None
-        raise InputError(what, f"row {row}, column {column.name}", column[row], rule)
+        value = None if row is None else column[row]
+        raise InputError(what, f"row {row}, column {column.name}", value, rule)
 
 
 def refuse_nulls(what: str, column: pl.Series) -> pl.Series:
@@ -61,24 +61,22 @@ def refuse_nulls(what: str, column: pl.Series) -> pl.Series:
     return column
 
 
-def _missing(what: str, name: str, height: int) -> InputError:
-    if height:
-        return InputError(what, f"row 0, column {name}", None, "must not be absent")
-    return FrameError(what, f"column {name}", None, "is missing")
-
-
 def _wrong_type(what: str, column: pl.Series, rule: str) -> FrameError:
     return FrameError(what, f"column {column.name}", str(column.dtype), rule)
 
 
 def _column(frame: pl.DataFrame, what: str, name: str) -> pl.Series:
     """Return a column that must be there, or raise."""
-    column = given(frame, name)
-    if column is None:
-        if name not in frame.columns:
-            raise FrameError(what, f"column {name}", None, "is missing")
-        raise _missing(what, name, frame.height)
+    if name not in frame.columns:
+        raise FrameError(what, f"column {name}", None, "is missing")
+    column = frame[name]
+    if column.dtype == pl.Null and frame.height:
+        refuse_nulls(what, column)
     return column
+
+
+def _nulls(frame: pl.DataFrame, name: str, dtype: pl.DataType | type[pl.DataType]) -> pl.Series:
+    return pl.Series(name, [None], dtype=dtype).new_from_index(0, frame.height)
 
 
 def instants(frame: pl.DataFrame, what: str, name: str, *, required: bool = True) -> pl.Series:
@@ -87,8 +85,10 @@ def instants(frame: pl.DataFrame, what: str, name: str, *, required: bool = True
     A column that is not required may hold nulls, or be absent, which gives nulls.
     """
     if not required and given(frame, name) is None:
-        return pl.Series(name, [None], dtype=UTC_INSTANT).new_from_index(0, frame.height)
+        return _nulls(frame, name, UTC_INSTANT)
     column = _column(frame, what, name)
+    if column.dtype == pl.Null:
+        return _nulls(frame, name, UTC_INSTANT)
     if not isinstance(column.dtype, pl.Datetime):
         raise _wrong_type(what, column, "must be instants with a time zone, as datetime[us, UTC]")
     if column.dtype.time_zone is None:
@@ -116,15 +116,9 @@ def whole_numbers(
     most: int | None = None,
 ) -> pl.Series:
     """Return a column of whole numbers as Int64 within ``least`` and ``most``; ``absent`` fills (null: it is required)."""
-    column = given(frame, name)
-    if column is None:
-        if absent is None:
-            raise (
-                _missing(what, name, frame.height)
-                if name in frame.columns
-                else FrameError(what, f"column {name}", None, "is missing")
-            )
-        return _filled(pl.Series(name, [None], dtype=pl.Int64).new_from_index(0, frame.height), absent)
+    column = _column(frame, what, name) if absent is None else given(frame, name)
+    if column is None or column.dtype == pl.Null:
+        column = _nulls(frame, name, pl.Int64)
     if not column.dtype.is_integer():
         raise _wrong_type(what, column, "must be whole numbers")
     if column.dtype in (pl.UInt64, pl.UInt128, pl.Int128):
@@ -153,11 +147,9 @@ def real_numbers(
     frame: pl.DataFrame, what: str, name: str, *, absent: pl.Series | float | None, above: float | None = None
 ) -> pl.Series:
     """Return a column of finite numbers as Float64, above ``above``; ``absent`` fills (null: it is required)."""
-    column = given(frame, name)
-    if column is None:
-        if absent is None:
-            _column(frame, what, name)
-        column = pl.Series(name, [None], dtype=pl.Float64).new_from_index(0, frame.height)
+    column = _column(frame, what, name) if absent is None else given(frame, name)
+    if column is None or column.dtype == pl.Null:
+        column = _nulls(frame, name, pl.Float64)
     if not (column.dtype.is_integer() or column.dtype.is_float()):
         raise _wrong_type(what, column, "must be numbers")
     column = column.cast(pl.Float64)
@@ -173,17 +165,19 @@ def flags(frame: pl.DataFrame, what: str, name: str, *, absent: pl.Series | bool
     """Return a column of true and false; ``absent`` fills."""
     column = given(frame, name)
     if column is None:
-        column = pl.Series(name, [None], dtype=pl.Boolean).new_from_index(0, frame.height)
+        column = _nulls(frame, name, pl.Boolean)
     if column.dtype != pl.Boolean:
         raise _wrong_type(what, column, "must be true or false")
     return _filled(column, absent)
 
 
-def texts(frame: pl.DataFrame, what: str, name: str) -> pl.Series:
-    """Return a column of texts with its nulls; whole numbers become their digits; null if the column is absent."""
-    column = given(frame, name)
-    if column is None:
-        return pl.Series(name, [None], dtype=pl.String).new_from_index(0, frame.height)
+def texts(frame: pl.DataFrame, what: str, name: str, *, required: bool = True) -> pl.Series:
+    """Return a column of texts; whole numbers become their digits. If it is not required it may hold nulls, or be absent."""
+    column = _column(frame, what, name) if required else given(frame, name)
+    if column is None or column.dtype == pl.Null:
+        return _nulls(frame, name, pl.String)
+    if required:
+        refuse_nulls(what, column)
     if isinstance(column.dtype, pl.Categorical | pl.Enum) or column.dtype.is_integer():
         return column.cast(pl.String)
     if column.dtype != pl.String:
@@ -196,7 +190,7 @@ def words(frame: pl.DataFrame, what: str, name: str, kind: pl.Enum) -> pl.Series
     column = _column(frame, what, name)
     if column.dtype == kind:
         return refuse_nulls(what, column)
-    column = refuse_nulls(what, texts(frame, what, name))
+    column = texts(frame, what, name)
     typed = column.cast(kind, strict=False)
     if typed.null_count():
         refuse_first(what, column, typed.is_null(), "must be one of " + ", ".join(kind.categories))
@@ -211,9 +205,9 @@ def name_lists(frame: pl.DataFrame, what: str, name: str) -> pl.Series:
     >>> name_lists(pl.DataFrame({"models": ["a|b", None]}), "traffic", "models").to_list()
     [['a', 'b'], []]
     """
-    column = _column(frame, what, name) if frame.height or name not in frame.columns else frame[name]
+    column = _column(frame, what, name)
     if column.dtype == pl.Null:
-        return pl.Series(name, [], dtype=pl.List(pl.String))
+        return _nulls(frame, name, pl.List(pl.String))
     if column.dtype == pl.String:
         column = column.fill_null("")
         none = pl.Series(name, [[]], dtype=pl.List(pl.String)).new_from_index(0, len(column))

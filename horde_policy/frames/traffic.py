@@ -62,7 +62,6 @@ def normalised_traffic(frame: pl.DataFrame) -> pl.DataFrame:
     models = name_lists(frame, what, "models")
     requester = words(frame, what, "requester", REQUESTER)
     max_length = whole_numbers(frame, what, "max_length", absent=None, least=1, most=MAX_LENGTH_LIMIT_TOKENS)
-    priority = _default_priority(frame, requester)
     columns = [
         _request_ids(frame),
         created,
@@ -75,29 +74,25 @@ def normalised_traffic(frame: pl.DataFrame) -> pl.DataFrame:
         flags(frame, what, "chat", absent=False),
         flags(frame, what, "slow_workers", absent=True),
         flags(frame, what, "allow_downgrade", absent=False),
-        real_numbers(frame, what, "priority", absent=priority),
+        real_numbers(frame, what, "priority", absent=_default_priority(requester)),
     ]
     return TRAFFIC.checked(pl.DataFrame(columns))
 
 
 def _request_ids(frame: pl.DataFrame) -> pl.Series:
     """Return the ids, the row number where absent; an id that stands twice is refused at its second row."""
-    ids = texts(frame, "traffic", "request_id")
+    ids = texts(frame, "traffic", "request_id", required=False)
     if ids.null_count():
-        rows = (
-            pl.Series("row", range(frame.height), dtype=pl.Int64) if frame.height < 1 else pl.arange(0, frame.height, eager=True)
-        )
-        all_absent = ids.null_count() == frame.height
-        ids = ids.zip_with(ids.is_not_null(), rows.cast(pl.String)).alias("request_id")
-        if all_absent:
+        absent_everywhere = ids.null_count() == frame.height
+        rows = pl.int_range(0, frame.height, eager=True).cast(pl.String)
+        ids = ids.zip_with(ids.is_not_null(), rows).alias("request_id")
+        if absent_everywhere:
             return ids
     if ids.n_unique() != len(ids):
         refuse_first("traffic", ids, ~ids.is_first_distinct(), "must be unique, and stands twice")
     return ids
 
 
-def _default_priority(frame: pl.DataFrame, requester: pl.Series) -> pl.Series | float:
-    if "priority" in frame.columns and frame["priority"].null_count() == 0:
-        return 0.0  # fills nothing
-    anonymous = (requester == "anonymous").cast(pl.Float64) * ANONYMOUS_PRIORITY_KUDOS
-    return (anonymous + 0.0).alias("priority")
+def _default_priority(requester: pl.Series) -> pl.Series:
+    # The sum turns the −0.0 of the others into 0.0.
+    return ((requester == "anonymous").cast(pl.Float64) * ANONYMOUS_PRIORITY_KUDOS + 0.0).alias("priority")
