@@ -23,7 +23,7 @@ class Format:
     """One published format: what its columns are called and what they mean.
 
     ``told_by`` are the columns that tell it; ``origin`` is where a relative clock starts; ``dated`` says whether that (or
-    the clock itself) is a real date. ``short_restart`` marks formats whose clock restarts where weeks were appended.
+    the clock itself) is a real date.
     """
 
     kinds: Mapping[str, Kind]
