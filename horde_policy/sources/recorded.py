@@ -83,12 +83,13 @@ def is_recorded_folder(folder: Path) -> bool:
 
 
 def recorded_folders(folder: Path) -> tuple[Path, ...]:
-    """Return the folder itself if it is a recorded one, else those of its sub-folders that are, by name."""
-    if is_recorded_folder(folder):
-        return (folder,)
-    if not folder.is_dir():
+    """Return the folder itself if it is a recorded one, else those of its sub-folders that are, by name; none if unreadable."""
+    try:
+        if is_recorded_folder(folder):
+            return (folder,)
+        return tuple(sorted(inner for inner in folder.iterdir() if is_recorded_folder(inner)))
+    except OSError:
         return ()
-    return tuple(sorted(inner for inner in folder.iterdir() if is_recorded_folder(inner)))
 
 
 def _about(folder: Path) -> Mapping[str, Any]:
