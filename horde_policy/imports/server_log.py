@@ -5,7 +5,8 @@ perhaps a proxied account, ``max_length`` and n. The log tells neither model, co
 """
 
 import re
-from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import blake2b, sha256
 from pathlib import Path
@@ -34,6 +35,16 @@ ANONYMOUS = re.compile(r"Anonymous#0(?::.*)?")
 MOST_ANSWERS = 20
 """The API takes n from 1 to 20 (horde.md §2)."""
 CLIENT_BYTES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """One line's request: when, whose (null: the anonymous account), how long, and how many answers."""
+
+    at: datetime
+    client: str | None
+    max_length: int
+    n: int
 
 
 def is_server_log(head: str) -> bool:
@@ -69,61 +80,50 @@ def load_server_log(path: Path, options: TraceOptions, *, alias_key: bytes | Non
     The anonymous account, ``Anonymous#0``, is no client: its rows have requester ``anonymous`` and no client. Who else
     asked is known not to be anonymous; registered and shared keys look alike here.
     """
-    name = options.name or trace_name(path.name)
     key = _content_key(path) if alias_key is None else alias_key
     if not 1 <= len(key) <= blake2b.MAX_KEY_SIZE:
         raise InputError("server log", "alias key", len(key), f"must be 1 to {blake2b.MAX_KEY_SIZE} bytes")
     refused = Refused()
-    seen: Counter[str] = Counter()
-    times: list[datetime] = []
-    clients: list[str | None] = []
-    sizes: list[int] = []
+    requests: list[_Request] = []
+    other_lines = 0
     with opened(path) as stream:
-        for number, raw in enumerate(stream):
-            if PROMPT.encode() not in raw:
-                seen["other"] += bool(raw.strip())
-                continue
-            line = raw.decode("utf-8", errors="replace")
-            request = _request(line, number, refused)
-            if request is None:
-                seen["lost"] += 1
-                continue
-            at, alias, max_length, n = request
-            client = (
-                None if ANONYMOUS.fullmatch(alias) else blake2b(alias.encode(), key=key, digest_size=CLIENT_BYTES).hexdigest()
-            )
-            times += [at] * n
-            clients += [client] * n
-            sizes += [max_length] * n
-            seen["several"] += n > 1
-    rows_read = len(times) + seen["lost"]
-    frame = in_range(_framed(times, clients, sizes), options, refused)
-    notes = [
-        Problem("aliases_hashed", "client", "aliases are replaced by a keyed hash; none is kept", "note"),
-        Problem("one_second", "created", "the log's times are whole seconds", "note"),
-        Problem("not_in_the_log", "models", "the log tells no model, context, chat, slow-worker flag or outcome", "note"),
-    ]
-    if seen["other"]:
-        notes.append(Problem("other_lines", name, f"{seen['other']} lines are about something else", "note"))
-    if seen["several"]:
-        notes.append(Problem("several_answers", "n", f"{seen['several']} requests for n answers became n rows each", "note"))
-    if not frame.height:
-        notes.append(Problem("no_rows", name, "the log has no text request"))
-    notes += [
-        Problem("refused", name, f"{n} lines refused: {reason}; the first: {refused.first[reason]}")
+        for number, raw in enumerate(stream, 1):
+            if PROMPT.encode() in raw:
+                found = _request(raw.decode("utf-8", errors="replace"), number, key, refused)
+                requests += [] if found is None else [found]
+            else:
+                other_lines += bool(raw.strip())
+    problems = [
+        Problem("refused", "requests", f"{n} lines refused: {reason}; the first: {refused.first[reason]}")
         for reason, n in refused.counts.items()
-        if reason in refused.first and reason != refused.first[reason]
     ]
+    lost = sum(refused.counts.values())
+    frame = _framed(requests)
+    rows_read = frame.height + lost
+    kept = in_range(frame, options, refused)
     return Trace(
-        name=name,
+        name=options.name or trace_name(path.name),
         format="server_log",
-        frame=frame,
+        frame=kept,
         rows_read=rows_read,
-        refused={reason: n for reason, n in refused.counts.items() if n},
+        refused=dict(refused.counts),
         thin_by_row=True,
         anonymous_known=True,
-        problems=tuple(notes),
+        problems=(*_notes(requests, other_lines, kept.height), *problems),
     )
+
+
+def _notes(requests: list[_Request], other_lines: int, kept: int) -> Iterator[Problem]:
+    yield Problem("aliases_hashed", "client", "aliases are replaced by a keyed hash; none is kept", "note")
+    yield Problem("one_second", "created", "the log's times are whole seconds", "note")
+    yield Problem("not_in_the_log", "models", "the log tells no model, context, chat, slow-worker flag or outcome", "note")
+    if other_lines:
+        yield Problem("other_lines", "lines", f"{other_lines} lines are about something else", "note")
+    several = sum(request.n > 1 for request in requests)
+    if several:
+        yield Problem("several_answers", "n", f"{several} requests for n answers became n rows each", "note")
+    if not kept:
+        yield Problem("no_rows", "requests", "there is no text request")
 
 
 def _content_key(path: Path) -> bytes:
@@ -134,43 +134,41 @@ def _content_key(path: Path) -> bytes:
     return digest.digest()
 
 
-def _request(line: str, number: int, refused: Refused) -> tuple[datetime, str, int, int] | None:
-    """Return time, alias, max_length and n of a request's line, or null; why is counted, without the alias."""
+def _request(line: str, number: int, key: bytes, refused: Refused) -> _Request | None:
+    """Return a request's line read, its alias hashed, or null; why not is counted, without the alias."""
     found = PROMPT_LINE.fullmatch(line)
     if found is None:
-        refused.add("unreadable request line", f"line {number + 1}")
+        refused.add("unreadable request line", f"line {number}")
         return None
     try:
         at = datetime.strptime(found["time"], "%Y-%m-%d %H:%M:%S").replace(tzinfo=UTC)
     except ValueError:
-        refused.add("no such time", f"line {number + 1}, time {shown(found['time'])}")
+        refused.add("no such time", f"line {number}, time {shown(found['time'])}")
         return None
     max_length, n = int(found["max_length"]), int(found["n"])
     if max_length < 1:
-        refused.add("max_length below 1", f"line {number + 1}, max_length {max_length}")
+        refused.add("max_length below 1", f"line {number}, max_length {max_length}")
         return None
     if not 1 <= n <= MOST_ANSWERS:
-        refused.add("n outside 1 to 20", f"line {number + 1}, n {n}")
+        refused.add("n outside 1 to 20", f"line {number}, n {n}")
         return None
-    return at, found["alias"], max_length, n
+    alias = found["alias"]
+    client = None if ANONYMOUS.fullmatch(alias) else blake2b(alias.encode(), key=key, digest_size=CLIENT_BYTES).hexdigest()
+    return _Request(at, client, max_length, n)
 
 
-def _framed(times: list[datetime], clients: list[str | None], sizes: list[int]) -> pl.DataFrame:
-    rows = len(times)
-    blank = {
-        name: pl.Series(name, [None], dtype=column.dtype).new_from_index(0, rows)
-        for name, column in TRACE.columns.items()
-        if column.null
-    }
+def _framed(requests: list[_Request]) -> pl.DataFrame:
+    """Return a row an answer, in time order, with what the log knows of the traffic frame."""
+    answers = [request for request in requests for _ in range(request.n)]
     frame = pl.DataFrame(
-        blank
-        | {
-            "row": pl.int_range(rows, dtype=pl.Int64, eager=True),
-            "created": pl.Series(times, dtype=UTC_INSTANT),
-            "client": pl.Series(clients, dtype=pl.String),
-            "failed": pl.repeat(value=False, n=rows, eager=True, dtype=pl.Boolean),
+        {
+            "row": pl.int_range(len(answers), dtype=pl.Int64, eager=True),
+            "created": pl.Series([one.at for one in answers], dtype=UTC_INSTANT),
+            "client": pl.Series([one.client for one in answers], dtype=pl.String),
+            "max_length": pl.Series([one.max_length for one in answers], dtype=pl.Int64),
         }
     )
-    requester = pl.when(pl.col("client").is_null()).then(pl.lit("anonymous")).cast(REQUESTER)
-    known = TRACE.checked(frame).with_columns(requester.alias("requester"), pl.Series("max_length", sizes, dtype=pl.Int64))
-    return known.sort("created", "row")
+    unknown = [pl.lit(None, column.dtype).alias(name) for name, column in TRACE.columns.items() if name not in frame.columns]
+    requester = pl.when(pl.col("client").is_null()).then(pl.lit("anonymous")).cast(REQUESTER).alias("requester")
+    whole = frame.with_columns(*unknown, requester).with_columns(pl.lit(value=False).alias("failed"))
+    return whole.select(*TRACE.columns, "requester", "max_length").sort("created", "row")

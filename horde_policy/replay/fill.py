@@ -108,7 +108,11 @@ def filled(
         pl.Series("fill", [str(rule)], dtype=name).new_from_index(0, frame.height)
     )
     traffic = normalised_traffic(frame).hstack(extras)
-    stamp = {
+    return Traffic(frame=traffic, stamp=_stamp(trace, traffic, rule, weights) | _scaling(trace, traffic, copies, thin, seed))
+
+
+def _stamp(trace: Trace, traffic: pl.DataFrame, rule: FillRule, weights: ModelWeights | None) -> dict[str, Any]:
+    return {
         "kind": "traffic",
         "trace": trace.name,
         "format": trace.format,
@@ -117,20 +121,24 @@ def filled(
         "dated": trace.dated,
         "fill": str(rule),
         "models_from": weights.source if weights is not None and rule.models == "weighted" else None,
-        "thin": thin,
-        "superpose": superpose,
-        "seed": seed,
-        "shifts_s": [round(copy.shift_s, 6) for copy in copies],
         "rows_read": trace.rows_read,
         "refused": dict(trace.refused),
         "kept": trace.frame.height,
-        "thinned": trace.frame.height * superpose - traffic.height,
         "requests": traffic.height,
         "clipped": int(traffic["clipped"].sum()),
         "failed": int(traffic["failed"].sum()),
         "problems": [f"{problem.subject}: {problem.text}" for problem in trace.problems],
     }
-    return Traffic(frame=traffic, stamp=stamp)
+
+
+def _scaling(trace: Trace, traffic: pl.DataFrame, copies: "list[_Copy]", thin: float, seed: int) -> dict[str, Any]:
+    return {
+        "thin": thin,
+        "superpose": len(copies),
+        "seed": seed,
+        "shifts_s": [round(copy.shift_s, 6) for copy in copies],
+        "thinned": trace.frame.height * len(copies) - traffic.height,
+    }
 
 
 class _Copy:
