@@ -171,8 +171,11 @@ def converted(column: pl.Series, kind: Kind) -> pl.Series:
     if kind == "names" and column.dtype == pl.String:
         none = pl.Series(column.name, [[]], dtype=pl.List(pl.String)).new_from_index(0, len(column))
         return column.str.split("|").zip_with(column.is_not_null(), none)
-    if kind in ("instant", "any_instant") and column.dtype == pl.String:
-        return _instants(column, zone_required=kind == "instant")
+    if kind in ("instant", "any_instant"):
+        if column.dtype == pl.String:
+            return _instants(column, zone_required=kind == "instant")
+        zoned = column if column.dtype == UTC_INSTANT else column.dt.cast_time_unit("us").dt.replace_time_zone("UTC")
+        return zoned.cast(UTC_INSTANT)
     return column
 
 

@@ -10,6 +10,7 @@ import polars as pl
 
 from horde_policy.errors import InputError, Problem
 from horde_policy.imports.containers import ends
+from horde_policy.imports.tables import ZONED_TIME
 from horde_policy.imports.trace_formats import Format
 
 __all__ = ["doubled", "file_notes", "row_notes", "segments"]
@@ -18,7 +19,6 @@ MOST_SEGMENTS = 20
 END_BYTES = 4096
 USUAL_SESSION = r"^[0-9]{13}-[a-z0-9]{12}$"
 """RAGPulse's clients name a session by its start in ms and twelve characters; other names are test traffic."""
-ZONE = rb"[0-9]{2}:[0-9]{2}(?:\.[0-9]*)?(?:[Zz]|[+-][0-9]{2}:?[0-9]{2})"
 BATCH_MS = 3_000
 
 
@@ -59,7 +59,7 @@ def file_notes(path: Path, frame: pl.DataFrame, known: Format) -> Iterator[Probl
     if known.clock == "instant":
         if re.search(rb":[0-9]{2}\.[0-9]{7,9}", head):
             yield _note("long_fraction", known.created, "more than six digits after the second: cut to the microsecond")
-        if frame.height and not re.search(ZONE, head):
+        if frame.height and not re.search(ZONED_TIME, head):
             yield _note("assumed_zone", known.created, "the times name no zone: read as UTC")
 
 
@@ -86,7 +86,7 @@ def row_notes(trace: pl.DataFrame, published: pl.DataFrame, format_name: str, kn
     if not trace["row"].is_sorted():
         yield _note("out_of_order", "created", "rows stand out of time order in the file: sorted by time, then row")
     yield from _repeats(trace)
-    ties = rows - trace["created"].n_unique()
+    ties = int((trace["created"] == trace["created"].shift(1)).sum())
     if ties:
         yield _note("equal_times", "created", f"{ties} of {rows} rows have the time of a row before them")
     if known.clock == "ms":
@@ -117,13 +117,14 @@ def doubled(frame: pl.DataFrame) -> Iterator[Problem]:
 
 def _repeats(trace: pl.DataFrame) -> Iterator[Problem]:
     """Say when the second half of the file repeats the first, or single rows repeat others."""
-    by_row = trace.sort("row").drop("row")
-    found = list(doubled(by_row))
-    again = by_row.height - by_row.n_unique()
-    if found or not again:
-        yield from found
-        return
-    yield _note("repeated_rows", "rows", f"{again} rows are equal to a row before them in all that the trace tells: kept")
+    found = list(doubled(trace.sort("row").drop("row")))
+    yield from found
+    tied = trace.drop("row").filter(
+        (pl.col("created") == pl.col("created").shift(1)) | (pl.col("created") == pl.col("created").shift(-1))
+    )
+    again = tied.height - tied.n_unique()
+    if again and not found:
+        yield _note("repeated_rows", "rows", f"{again} rows are equal to a row before them in all that the trace tells: kept")
 
 
 def _batches(milliseconds: pl.Series) -> Iterator[Problem]:

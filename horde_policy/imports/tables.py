@@ -5,6 +5,7 @@ Two ways with a row that breaks a rule: refused *whole*, the first such row rais
 refuses is read again row by row, to name what is wrong.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -23,6 +24,7 @@ __all__ = ["ROW", "Refused", "Table", "read_table"]
 ROW = "row"
 """The column that holds a row's position in its file, from 0."""
 CHUNK_ROWS = 100_000
+ZONED_TIME = rb"[0-9]{2}:[0-9]{2}(?:\.[0-9]*)?(?:[Zz]|[+-][0-9]{2}:?[0-9]{2})"
 
 
 @dataclass(slots=True)
@@ -85,7 +87,7 @@ def read_table(path: Path, kinds: Mapping[str, Kind], what: str, *, by_row: bool
     if found.container == "parquet":
         return _parquet(path, present, what, by_row=by_row)
     if found.container == "csv":
-        return _csv(path, present, what, by_row=by_row)
+        return _csv(path, present, what, by_row=by_row, zoned=_first_row_is_zoned(found.head))
     return _json_lines(path, present, what, by_row=by_row)
 
 
@@ -94,7 +96,13 @@ def _whole_table(frame: pl.DataFrame) -> Table:
     return Table(numbered, frame.height, Refused())
 
 
-def _csv(path: Path, kinds: Mapping[str, Kind], what: str, *, by_row: bool) -> Table:
+def _first_row_is_zoned(head: bytes) -> bool:
+    """Tell whether a time in the first row behind the header has an offset; the others must do alike to be read at once."""
+    lines = head.split(b"\n", 2)
+    return len(lines) > 1 and re.search(ZONED_TIME, lines[1]) is not None
+
+
+def _csv(path: Path, kinds: Mapping[str, Kind], what: str, *, by_row: bool, zoned: bool) -> Table:
     types: dict[str, pa.DataType] = {
         "whole": pa.int64(),
         "real": pa.float64(),
@@ -102,7 +110,8 @@ def _csv(path: Path, kinds: Mapping[str, Kind], what: str, *, by_row: bool) -> T
         "text": pa.string(),
         "names": pa.string(),
         "instant": pa.timestamp("us", "UTC"),
-        "any_instant": pa.string(),
+        # nanoseconds: up to nine digits of a fraction are read, and cut afterwards
+        "any_instant": pa.timestamp("ns", "UTC" if zoned else None),
     }
     options = pc.ConvertOptions(
         column_types={name: types[kind] for name, kind in kinds.items()},
