@@ -50,6 +50,8 @@ class Trace:
         Whether ``created`` is a real date; otherwise only the time since the start means something.
     synthetic
         Whether requests were drawn from distributions, which is then said wherever they show.
+    reconstruction
+        Whether requests were rebuilt from counts.
     thin_by_row
         Thinning keeps or leaves out single rows, where clients are few and large; else whole clients.
     anonymous_known
@@ -65,6 +67,7 @@ class Trace:
     refused: Mapping[str, int]
     dated: bool = True
     synthetic: bool = False
+    reconstruction: bool = False
     thin_by_row: bool = False
     anonymous_known: bool = False
     problems: tuple[Problem, ...] = ()

@@ -38,8 +38,14 @@ OWN_KINDS: dict[str, Kind] = {
 }
 """The traffic schema's columns (``replay.md``, "Inputs") and the kinds of their cells."""
 
-ALSO_READ: dict[str, Kind] = {"client": "text", "input_tokens": "whole", "failed": "flag"}
-"""What the fill rules can use besides."""
+ALSO_READ: dict[str, Kind] = {
+    "client": "text",
+    "input_tokens": "whole",
+    "failed": "flag",
+    "recorded_outcome": "text",
+    "recorded_allowance_size": "text",
+}
+"""What the fill rules can use besides, and what really happened."""
 
 
 def detect_format(path: Path) -> str:
@@ -152,7 +158,9 @@ def _checked(frame: pl.DataFrame) -> pl.DataFrame:
     if "priority" in has:
         real_numbers(frame, what, "priority", absent=0.0)
         columns.append(frame["priority"])
-    columns += [frame[name] for name in ("request_id", "client", "models") if name in has]
+    columns += [
+        frame[name] for name in ("request_id", "client", "models", "recorded_outcome", "recorded_allowance_size") if name in has
+    ]
     if "request_id" in has:
         given = frame["request_id"]
         refuse_first(what, given, given.is_not_null() & ~given.is_first_distinct(), "must be unique, and stands twice")

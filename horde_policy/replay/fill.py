@@ -29,6 +29,9 @@ MOST_COPIES = 1000
 SERVICE_CAPS = {"azure": 1000, "vidur": 1000, "mooncake": 2000}
 """Format → the output limit of the recorded service, seen as a pile-up at the maximum (traces.md §2)."""
 
+RECORDED = ("recorded_outcome", "recorded_allowance_size")
+"""What really happened, where a source knows it: carried along, to compare a replay with."""
+
 Whole = npt.NDArray[np.int64]
 
 
@@ -104,7 +107,8 @@ def filled(
     if superpose > 1:
         frame = frame.sort("created", "copy", "row", maintain_order=True)
     name = pl.Enum([str(rule)])
-    extras = frame.select("row", "copy", "client", "input_tokens", "failed", "clipped").with_columns(
+    recorded = [name for name in RECORDED if name in frame.columns]
+    extras = frame.select("row", "copy", "client", "input_tokens", "failed", "clipped", *recorded).with_columns(
         pl.Series("fill", [str(rule)], dtype=name).new_from_index(0, frame.height)
     )
     traffic = normalised_traffic(frame).hstack(extras)
@@ -117,7 +121,7 @@ def _stamp(trace: Trace, traffic: pl.DataFrame, rule: FillRule, weights: ModelWe
         "trace": trace.name,
         "format": trace.format,
         "synthetic": trace.synthetic,
-        "reconstruction": False,
+        "reconstruction": trace.reconstruction,
         "dated": trace.dated,
         "fill": str(rule),
         "models_from": weights.source if weights is not None and rule.models == "weighted" else None,
@@ -210,7 +214,7 @@ def _assigned(
         _given(frame, "allow_downgrade", _shared(keys, "downgrade", rule.allow_downgrade)).alias("allow_downgrade"),
         _given(frame, "max_context_length", _context(frame, rule, asked)).alias("max_context_length"),
         _outputs(frame, rule, asked).alias("output_tokens"),
-        *(frame[name] for name in ("slow_workers", "priority") if name in frame.columns),
+        *(frame[name] for name in ("slow_workers", "priority", *RECORDED) if name in frame.columns),
     )
 
 
