@@ -124,13 +124,17 @@ def measure(fleet: Fleet, models: tuple[str, ...], max_length: int, context_toke
     return measure_pool(fleet, fleet.pool(models, check_context(context_tokens)), max_length)
 
 
-def measure_pool(fleet: Fleet, pool: Pool, max_length: int) -> Measure:
-    """Return what a request of a pool already looked up meets at a size; for several sizes of one request."""
+def measure_pool(fleet: Fleet, pool: Pool, max_length: int, *, queue_change_tokens: float = 0.0) -> Measure:
+    """Return what a request of a pool already looked up meets at a size; for several sizes of one request.
+
+    With ``queue_change_tokens`` the figures are those of a queue longer or shorter by so many tokens, down to none.
+    """
     settings = fleet.settings
     eligible = pool.eligible(max_length)
-    waits = fleet.waits(pool.models, eligible)
+    waits = fleet.waits(pool.models, eligible, queue_change_tokens=queue_change_tokens)
     allowance = allowance_range(waits, eligible_workers=len(eligible), settings=settings)
-    queued_tokens = fleet.named_tokens(pool.models)
+    listed_tokens = fleet.named_tokens(pool.models)
+    queued_tokens = None if listed_tokens is None else max(0.0, listed_tokens + queue_change_tokens)
     largest_free = largest_free_request(pool.workers, queued_tokens, settings, max_context_length=pool.context_tokens)
     return Measure(
         models=pool.models,

@@ -94,6 +94,11 @@ class Fleet:
         return cls(workers_from_frame(snapshot.workers), listed, horde_wide, settings)
 
     @cached_property
+    def by_id(self) -> Mapping[str, Worker]:
+        """Worker id → the worker."""
+        return {worker.worker_id: worker for worker in self.workers}
+
+    @cached_property
     def open_by_model(self) -> Mapping[str, tuple[Worker, ...]]:
         """Model → its workers that serve strangers: online, not in maintenance, owner not flagged."""
         return workers_by_model(self.workers)
@@ -201,12 +206,21 @@ class Fleet:
             self._most[models] = sum((queue.most_tokens for name, queue in queues if models & self._bits[name]), 0.0)
         return self._most[models]
 
-    def waits(self, models: tuple[str, ...], eligible: tuple[Worker, ...]) -> WaitRange | None:
-        """Return the range of the estimated wait for a request of these models with these eligible workers."""
+    def waits(
+        self, models: tuple[str, ...], eligible: tuple[Worker, ...], *, queue_change_tokens: float = 0.0
+    ) -> WaitRange | None:
+        """Return the range of the estimated wait for a request of these models with these eligible workers.
+
+        ``queue_change_tokens`` more (or less, down to none) are queued than the list says: known tokens, which move named and
+        high alike.
+        """
+        named = self.named_tokens(models)
+        changed = None if named is None else max(0.0, named + queue_change_tokens)
+        shift = 0.0 if named is None or changed is None else changed - named
         return wait_range(
             speed_tok_per_s=combined_speed_tok_per_s(eligible, self.settings),
-            named_tokens=self.named_tokens(models),
-            high_listed_tokens=self.most_tokens(eligible),
+            named_tokens=changed,
+            high_listed_tokens=max(0.0, self.most_tokens(eligible) + shift),
             listed_tokens=self.listed_tokens,
             horde_wide_tokens=self.horde_wide_tokens,
         )

@@ -13,7 +13,15 @@ from horde_policy.board.measure import check_context, check_size, measure_pool
 from horde_policy.board.pool import Fleet
 from horde_policy.cli.measure_table import console, print_head, print_measures, print_problems, safe
 from horde_policy.cli.settings_option import SetOption, SettingsOption, allowance_settings
-from horde_policy.cli.sources_option import DemoOption, RecordedOption, SourceChoice, UrlOption, load_snapshot
+from horde_policy.cli.sources_option import (
+    AtOption,
+    DemoOption,
+    RecordedOption,
+    SourceChoice,
+    StoreOption,
+    UrlOption,
+    load_snapshot,
+)
 from horde_policy.clock import SystemClock
 from horde_policy.errors import InputError, Problem
 from horde_policy.units import DEFAULT_MAX_CONTEXT_TOKENS
@@ -120,6 +128,8 @@ def allowance(
     max_length: SizesOption,
     url: UrlOption = None,
     recorded: RecordedOption = None,
+    store: StoreOption = None,
+    at: AtOption = None,
     demo: DemoOption = False,
     max_context_length: ContextOption = DEFAULT_MAX_CONTEXT_TOKENS,
     settings: SettingsOption = None,
@@ -134,7 +144,8 @@ def allowance(
     check_context(max_context_length)
     in_force = allowance_settings(os.environ, settings, set_)
     models_named(model, ())
-    look = load_snapshot(SourceChoice(url=url, recorded=recorded, demo=demo), os.environ, SystemClock())
+    choice = SourceChoice(url=url, recorded=recorded, store=store, at=at, demo=demo)
+    look = load_snapshot(choice, os.environ, SystemClock())
     fleet = Fleet.of(look, in_force)
     models = models_named(model, fleet.names)
     problems = unknown_models(models, fleet.names)

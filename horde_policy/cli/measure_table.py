@@ -79,4 +79,5 @@ def _cells(measure: Measure) -> tuple[str, ...]:
 def print_problems(out: Console, problems: Iterable[Problem]) -> None:
     """Print what was wrong in the data, a line each."""
     for problem in problems:
-        out.print(safe(f"{problem.level}: {problem.subject}: {problem.text}"), soft_wrap=True)
+        subject = "" if problem.text.startswith(problem.subject) else f"{problem.subject}: "
+        out.print(safe(f"{problem.level}: {subject}{problem.text}"), soft_wrap=True)

@@ -13,7 +13,15 @@ from horde_policy.board.measure import check_context, check_size
 from horde_policy.board.rows import BOARD_ROWS, Board, make_board
 from horde_policy.cli.measure_table import console, print_head, print_measures, print_problems
 from horde_policy.cli.settings_option import SetOption, SettingsOption, allowance_settings
-from horde_policy.cli.sources_option import DemoOption, RecordedOption, SourceChoice, UrlOption, load_snapshot
+from horde_policy.cli.sources_option import (
+    AtOption,
+    DemoOption,
+    RecordedOption,
+    SourceChoice,
+    StoreOption,
+    UrlOption,
+    load_snapshot,
+)
 from horde_policy.clock import SystemClock
 from horde_policy.errors import InputError
 from horde_policy.units import DEFAULT_MAX_CONTEXT_TOKENS, DEFAULT_MAX_LENGTH_TOKENS, MAX_LENGTH_LIMIT_TOKENS
@@ -42,6 +50,8 @@ def register(app: typer.Typer) -> None:
 def snapshot(
     url: UrlOption = None,
     recorded: RecordedOption = None,
+    store: StoreOption = None,
+    at: AtOption = None,
     demo: DemoOption = False,
     max_length: SizeOption = DEFAULT_MAX_LENGTH_TOKENS,
     max_context_length: ContextOption = DEFAULT_MAX_CONTEXT_TOKENS,
@@ -55,7 +65,8 @@ def snapshot(
     check_context(max_context_length)
     in_force = allowance_settings(os.environ, settings, set_)
     ending = None if out is None else _ending(out)
-    look = load_snapshot(SourceChoice(url=url, recorded=recorded, demo=demo), os.environ, SystemClock())
+    choice = SourceChoice(url=url, recorded=recorded, store=store, at=at, demo=demo)
+    look = load_snapshot(choice, os.environ, SystemClock())
     board = make_board(look, in_force, max_length=max_length, context_tokens=max_context_length)
     if out is not None and ending is not None:
         _write(out, _content(board, ending))

@@ -1,3 +1,4 @@
+import dataclasses
 import json
 import shutil
 import socket
@@ -9,6 +10,8 @@ import polars as pl
 import pytest
 
 from horde_policy.cli.main import EXIT_BAD_INPUT, EXIT_UNREACHABLE, main
+from horde_policy.history.store import HistoryStore
+from horde_policy.sources.recorded import load_recorded
 from tests.replaying_server import ReplayingServer
 from tests.unit.board import by_hand
 
@@ -154,6 +157,12 @@ def test_the_table_is_for_people(capsys: pytest.CaptureFixture[str]) -> None:
     assert lines[-1].split()[:3] == ["any", "model", "full"]
 
 
+def test_the_table_ends_with_what_was_wrong(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["snapshot", "--recorded", recorded("later_nearly_everyone_gone")]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split(" ")[:2] for line in lines[-2:]] == [["note:", "modes"], ["note:", "heartbeat"]]
+
+
 def hostile_folder(folder: Path) -> list[str]:
     names = ["[red]bold[/red]", "a\x1b[2J\x1b]0;t\x07b", "rtl\u202egpj", ":boom:", "\x9b31mc1", "line\nbreak", "x" * 200, "=1+1"]
     envelope = {"recorded_at": "2026-11-29T12:00:00Z", "response": {"status": 200}}
@@ -227,7 +236,7 @@ def test_a_folder_without_workers_is_bad_input(tmp_path: Path, capsys: pytest.Ca
 
 
 def test_no_source_two_sources_and_no_address_are_bad_input(capsys: pytest.CaptureFixture[str]) -> None:
-    assert "name one by --url, --recorded or --demo" in refused(capsys, "snapshot")
+    assert "name one by --url, --recorded, --store or --demo" in refused(capsys, "snapshot")
     assert "must be one source" in refused(capsys, "snapshot", "--demo", "--recorded", recorded("snapshot"))
     assert "--url" in refused(capsys, "snapshot", "--url", "ftp://horde.example")
     assert "--url" in refused(capsys, "snapshot", "--url", "")
@@ -293,6 +302,36 @@ def test_the_environment_names_the_horde_when_no_option_does(
         assert main(["snapshot"]) == EXIT_UNREACHABLE
     assert "cannot be reached" in capsys.readouterr().err
     assert answer(capsys, "snapshot", "--recorded", recorded("fresh_server"))["source"] == "fresh_server"
+
+
+def test_a_history_gives_the_look_of_an_instant(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "history.sqlite"
+    store = HistoryStore(path)
+    for folder in ("snapshot", "calm_snapshot"):
+        store.write(dataclasses.replace(load_recorded(by_hand.RECORDED / folder), source="horde"))
+    store.close()
+    for at, folder in (
+        ("2026-11-29T19:52:00Z", "snapshot"),
+        ("2026-11-29T20:53:01+01:00", "calm_snapshot"),
+        ("2030-01-01", "calm_snapshot"),
+    ):
+        found = answer(capsys, "snapshot", "--store", str(path), "--at", at, "--max-length", "512")
+        expected = answer(capsys, "snapshot", "--recorded", recorded(folder), "--max-length", "512")
+        assert (found["models"], found["fetched_at"], found["source"]) == (expected["models"], expected["fetched_at"], "horde")
+    newest = answer(capsys, "allowance", "--store", str(path), "--model", "koboldcpp/Qwen3-0.6B-Base", "--max-length", "80")
+    assert newest["sizes"][0]["state"] == "full"
+
+
+def test_an_instant_that_is_none_or_before_the_history_is_bad_input(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "history.sqlite"
+    store = HistoryStore(path)
+    store.write(load_recorded(by_hand.RECORDED / "snapshot"))
+    store.close()
+    assert "must be an instant" in refused(capsys, "snapshot", "--store", str(path), "--at", "yesterday")
+    assert "before the first poll" in refused(capsys, "snapshot", "--store", str(path), "--at", "2020-01-01")
+    assert "needs --store" in refused(capsys, "snapshot", "--recorded", recorded("snapshot"), "--at", "2020-01-01")
+    assert "no such history store" in refused(capsys, "snapshot", "--store", str(tmp_path / "none.sqlite"))
+    assert "must be one source" in refused(capsys, "snapshot", "--store", str(path), "--demo")
 
 
 def test_the_demo_says_that_it_is_made_up(capsys: pytest.CaptureFixture[str]) -> None:
