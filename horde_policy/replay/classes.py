@@ -15,6 +15,7 @@ import polars as pl
 from horde_policy.frames.fleet import normalised_fleet
 from horde_policy.frames.traffic import normalised_traffic
 from horde_policy.replay.kernel import assign_bases, classify, rehash, tightest
+from horde_policy.replay.kernel_run import table_of
 from horde_policy.replay.kernel_types import (
     CAN_PAY,
     CHAT,
@@ -29,6 +30,13 @@ from horde_policy.replay.kernel_types import (
     Floats,
     Int32s,
     Ints,
+    Queue,
+    Requests,
+    Rules,
+    Running,
+    Seats,
+    State,
+    blank,
 )
 
 __all__ = ["World", "prepare", "wider", "wider_classes"]
@@ -115,14 +123,6 @@ def wider_classes(classes: Classes, count: int, room: int) -> Classes:
     table_key, table_cls = rehash(classes.table_key, classes.table_cls, size)
     grown = {name: wider(getattr(classes, name)[:count], room) for name in PER_CLASS}
     return Classes(**grown, table_key=table_key, table_cls=table_cls)
-
-
-def _no_classes() -> Classes:
-    ints, small = np.zeros(0, np.int64), np.zeros(0, np.int32)
-    return Classes(
-        base=small, length=ints, context=ints, slow=np.zeros(0, np.uint8), slot=small, stamp=ints, pos=small, listed=small,
-        speed=np.zeros(0), threads=ints, table_key=ints, table_cls=small,
-    )  # fmt: skip
 
 
 def _flag_bits(traffic: pl.DataFrame) -> Bools:
@@ -213,7 +213,9 @@ def _merged(bases: Bases, classes: Classes, count: int, fleet: Fleet, by_model: 
     per_base = np.add.reduceat(per_model[codes], bases.start[:-1]) if len(bases.start) > 1 else np.zeros(0, np.int64)
     if count == 0 or per_base[classes.base[:count]].sum() > MOST_TIGHTENING_STEPS:
         return classes, np.arange(count, dtype=np.int32)
-    length, context, slow = tightest(bases, classes, count, start, row, fleet.max_length, fleet.context, fleet.slow)
+    length, context, slow = np.zeros(count, np.int64), np.zeros(count, np.int64), np.zeros(count, np.uint8)
+    table, _ = table_of(_only_classes(bases, classes, fleet, count))
+    tightest(table, start, row, length, context, slow)
     tight = pl.DataFrame({"base": classes.base[:count], "length": length, "context": context, "slow": slow}).with_row_index("cls")
     first = tight.select(pl.col("cls").first().over("base", "length", "context", "slow")).to_series().to_numpy()
     kept, group = np.unique(first, return_inverse=True)
@@ -226,6 +228,30 @@ def _merged(bases: Bases, classes: Classes, count: int, fleet: Fleet, by_model: 
 def _most_together(fleet: Fleet, weight: Ints) -> int:
     change = np.where(fleet.change_online == 1, 1, -1) * np.minimum(weight, 2**40)[fleet.change_row]
     return int(max(np.cumsum(change).max(initial=0), 0))
+
+
+def _only_classes(bases: Bases, classes: Classes, fleet: Fleet, count: int, requests: Requests | None = None) -> State:
+    """Return a state that can do no more than make and compare classes."""
+    registers = np.zeros(len(REGISTERS), np.int64)
+    registers[R_CLASSES] = count
+    return State(
+        rules=blank(Rules), requests=requests or blank(Requests), fleet=fleet, bases=bases, classes=classes,
+        seats=blank(Seats), queue=blank(Queue), running=blank(Running), registers=registers,
+    )  # fmt: skip
+
+
+def _classified(bases: Bases, fleet: Fleet, base_of: Int32s, requests: Requests) -> tuple[Classes, int, Int32s]:
+    """Return the classes, their number, and each request's class."""
+    cls = np.zeros(len(base_of), np.int32)
+    classes, count, at, room = wider_classes(blank(Classes), 0, 1024), 0, 0, 1024
+    while True:
+        table, state = table_of(_only_classes(bases, classes, fleet, count, requests))
+        at = classify(table, base_of, cls, at)
+        count = int(state.registers[R_CLASSES])
+        if at == len(cls):
+            return classes, count, cls
+        room *= 4
+        classes = wider_classes(classes, count, room)
 
 
 def prepare(traffic: pl.DataFrame, fleet: pl.DataFrame) -> World:
@@ -253,26 +279,24 @@ def prepare(traffic: pl.DataFrame, fleet: pl.DataFrame) -> World:
     by_model = _grouped(arrays.model, owner, len(names))
     base_of, starts, listed = assign_bases(*_model_codes(sent["models"], names), len(names))
     bases = _bases(starts, listed, arrays, len(names), by_model)
-    flags, asked, context = _flag_bits(sent), _shared(sent["max_length"]), _shared(sent["max_context_length"])
-    cls, registers = np.zeros(len(flags), np.int32), np.zeros(len(REGISTERS), np.int64)
-    classes, at, room = wider_classes(_no_classes(), 0, 1024), 0, 1024
-    while True:
-        at = classify(bases, classes, registers, base_of, asked, context, flags, cls, at)
-        if at == len(cls):
-            break
-        room *= 4
-        classes = wider_classes(classes, int(registers[R_CLASSES]), room)
-    classes, group = _merged(bases, classes, int(registers[R_CLASSES]), arrays, by_model)
+    requests = blank(
+        Requests,
+        flags=_flag_bits(sent),
+        asked=_shared(sent["max_length"]),
+        context=_shared(sent["max_context_length"]),
+    )
+    classes, count, cls = _classified(bases, arrays, base_of, requests)
+    classes, group = _merged(bases, classes, count, arrays, by_model)
     return World(
         request_id=traffic["request_id"],
         worker_id=fleet["worker_id"],
         order=order,
         created=_shared(sent["created"]),
         priority=_shared(sent["priority"]),
-        context=context,
+        context=requests.context,
         output=_shared(sent["output_tokens"]),
-        asked=asked,
-        flags=flags,
+        asked=requests.asked,
+        flags=requests.flags,
         cls=group[cls] if len(cls) else cls,
         fleet=arrays,
         bases=bases,
