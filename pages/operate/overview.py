@@ -15,6 +15,7 @@ if banner:
 st.title(overview.headline(pulse, board.settings), anchor=False)
 st.caption(overview.rule_sentence(board.settings))
 components.pulse(key="overview.pulse", data={"tiles": overview.pulse_tiles(pulse, opened.status)})
-controls.board_filters(opened.state)
+if not opened.state.wall:
+    controls.board_filters(opened.state)
 board_page.show_board(opened)
 show_problems(opened.snapshot)
