@@ -95,6 +95,16 @@ def test_an_endless_wait_gets_the_floor() -> None:
     assert by_expression([math.inf], DEFAULT) == [512]
 
 
+@pytest.mark.parametrize(("full", "end", "floor"), [(67.6, 358.5, 256), (80.1, 467.5, 1), (40.8, 178.5, 256)])
+def test_a_rounding_error_at_the_second_mark_never_takes_it_under_the_floor(full: float, end: float, floor: int) -> None:
+    settings = AllowanceSettings(wait_full_s=full, wait_floor_s=end, floor_tokens=floor)
+    wait_s = math.nextafter(end, 0.0)
+    fall = settings.ceiling_tokens - floor
+    assert settings.ceiling_tokens - fall * (wait_s - full) / (end - full) < floor
+    assert free_output_allowance(wait_s, settings) == floor
+    assert by_expression([wait_s, wait_s], settings) == [floor, floor]
+
+
 def around(mark: float) -> list[float]:
     """Return the mark and a few doubles on either side, none negative."""
     near = [mark]

@@ -35,7 +35,9 @@ def test_where_the_old_rule_starts_to_fall_and_ends(threads: int, full_up_to: in
 @pytest.mark.parametrize(
     ("threads", "queued", "raw"),
     [
-        (38, 215, 508),  # the server's own answers, as observed: 38 threads, 215 queued → 508
+        (38, 215, 508),  # these three were read in a real server's refusals
+        (38, 416, 328),
+        (38, 637, 129),
         (100, 0, 1012),
         (0, 5, 508),  # 4.5 rounds to the even 4
         (0, 15, 498),  # 13.5 rounds to the even 14
