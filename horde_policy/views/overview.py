@@ -14,7 +14,17 @@ from horde_policy.views.text import NOT_REPORTED, count, seconds, shortened, spe
 from horde_policy.views.tiles import tile
 from horde_policy.views.words import STATES, gloss
 
-__all__ = ["Shown", "banner_text", "board_columns", "board_rows", "headline", "pulse_tiles", "rule_sentence", "shown_rows"]
+__all__ = [
+    "DEMO_SENTENCE",
+    "Shown",
+    "banner_text",
+    "board_columns",
+    "board_rows",
+    "headline",
+    "pulse_tiles",
+    "rule_sentence",
+    "shown_rows",
+]
 
 ANY_MODEL_ID: Final = "any model"
 DESCENDING_FIRST: Final = frozenset({"wait", "speed", "queued", "demand"})
@@ -37,6 +47,10 @@ def rule_sentence(settings: AllowanceSettings) -> str:
         f"{count(settings.ceiling_tokens)} up to an estimated wait of {seconds(settings.wait_full_s)}, "
         f"falling to {count(settings.floor_tokens)} at {seconds(settings.wait_floor_s)}."
     )
+
+
+DEMO_SENTENCE: Final = "These data are made up. The public AI Horde is one choice away, above; nothing is asked of it before."
+"""What a newcomer reads on the demo."""
 
 
 def headline(pulse: Pulse, settings: AllowanceSettings) -> str:
