@@ -20,9 +20,10 @@ def show_board(opened: Opened) -> None:
     state, board = opened.state, opened.board
     rows = board.groups if state.grouped else board.rows
     shown = overview.shown_rows(rows, state)
+    links = address.links(state)
     show_grid(
-        overview.board_columns(state, board.strip_sizes, lambda **changes: address.link(state, within=True, **changes)),
-        overview.board_rows(shown, board, lambda **changes: address.link(state, **changes)),
+        overview.board_columns(state, board.strip_sizes, links.within),
+        overview.board_rows(shown, board, links.elsewhere),
         key="overview.board",
         alt=f"Models of {opened.status.source} with their free output allowance at {count(state.max_length_tokens)} tokens",
         here="overview",
