@@ -198,7 +198,8 @@ def _assigned(
     clients = _clients(copy, rule)
     keys = _Keys(copy.name, frame["row"], clients)
     asked, clipped = _max_length(copy, rule, keys)
-    models = frame["models"] if "models" in frame.columns else _models(frame, rule, keys, weights, model_map)
+    known = "models" in frame.columns and not frame["models"].null_count()
+    models = frame["models"] if known else _given(frame, "models", _models(frame, rule, keys, weights, model_map))
     requester = _given(frame, "requester", _requester(copy.trace, rule, keys))
     ids = _given(frame, "request_id", frame["row"].cast(pl.String))
     mark = f"~{copy.number + 1}" if copy.number else ""
