@@ -121,7 +121,7 @@ def new_app(tmp_path: Path) -> Iterator[Callable[..., App]]:
 def new_context(browser: Browser, **options: Any) -> BrowserContext:
     size = {"width": 1280, "height": 720}
     context = browser.new_context(**{"viewport": size, "timezone_id": "Europe/Berlin", "locale": "en-GB", **options})
-    context.set_default_timeout(20_000)
+    context.set_default_timeout(60_000)
     return context
 
 

@@ -74,19 +74,25 @@ def check_days(of: Week, kind: str) -> None:
 def check_scrapes(of: Week) -> None:
     """Prometheus text has no start times: what a scrape saw is in the counts and in what lies before, within the bounds."""
     imported = read_exports(of.scrapes)
-    frames = (
-        (imported.decisions, imported.before.decisions, list(DIMENSIONS)),
-        (imported.waits, imported.before.waits, ["kind", "requester", "upper_s"]),
-    )
-    for (frame, before, by), (all_of_it, unseen) in zip(
-        frames, ((of.tally.decisions, of.unscraped.decisions), (of.tally.waits, of.unscraped.waits)), strict=True
-    ):
-        inside, earlier = bounds(frame, by), bounds(before, by)
-        for key in (*all_of_it, *inside):
-            scraped = all_of_it[key] - unseen[key]  # type: ignore[index]
-            low, high = inside.get(tuple(key), (0, 0))
-            baseline = earlier.get(tuple(key), (0, 0))[1]
-            assert low + baseline <= scraped <= high + baseline, key
+    decisions = (imported.decisions, imported.before.decisions, list(DIMENSIONS))
+    waits = (imported.waits, imported.before.waits, ["kind", "requester", "upper_s"])
+    check_scraped(*decisions, Counter(of.tally.decisions), Counter(of.unscraped.decisions))
+    check_scraped(*waits, Counter(of.tally.waits), Counter(of.unscraped.waits))
+
+
+def check_scraped(
+    frame: pl.DataFrame,
+    before: pl.DataFrame,
+    by: list[str],
+    all_of_it: Counter[tuple[object, ...]],
+    unseen: Counter[tuple[object, ...]],
+) -> None:
+    inside, earlier = bounds(frame, by), bounds(before, by)
+    for key in (*all_of_it, *inside):
+        scraped = all_of_it[key] - unseen[key]
+        low, high = inside.get(key, (0, 0))
+        baseline = earlier.get(key, (0, 0))[1]
+        assert low + baseline <= scraped <= high + baseline, key
 
 
 @pytest.mark.parametrize("kind", DATA)
