@@ -83,6 +83,13 @@ class TestRestarts:
         assert buckets(imported) == {(0.0, 60.0): (2, 2)}
         assert sums(imported) == (2, 3.0)
 
+    def test_a_bucket_that_lost_tells_a_restart_that_every_cumulative_count_hides(self) -> None:
+        before = classic(QUEUE, {10.0: 0, 60.0: 2, inf: 0}, 100.0, 0)
+        after = classic(QUEUE, {10.0: 2, 60.0: 0, inf: 0}, 101.0, 60)
+        imported = read_exports(exposition([*before, *after]))
+        assert buckets(imported) == {(0.0, 10.0): (2, 2)}
+        assert sums(imported) == (2, 101.0)
+
     def test_a_series_that_is_gone_while_its_process_stays_is_a_restart(self) -> None:
         text = exposition(
             [
