@@ -191,8 +191,8 @@ def is_usage_only(chunk: Mapping[str, Any]) -> bool:
     return chunk.get("choices") == [] and find_usage(chunk) is not None
 
 
-END_TYPES = frozenset({"message_stop", "response.completed", "response.incomplete", "response.failed"})
-END_STATUS = frozenset({"completed", "incomplete", "failed", "cancelled"})
+END_TYPES = ("message_stop", "response.completed", "response.incomplete", "response.failed")
+END_STATUS = ("completed", "incomplete", "failed", "cancelled")
 
 
 def _says_end(event: Mapping[str, Any]) -> bool:
