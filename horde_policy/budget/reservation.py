@@ -6,7 +6,7 @@ Rounded up to a whole pico-dollar. On a route with several targets the dearest h
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Literal, get_args
 
@@ -15,7 +15,7 @@ from horde_policy.budget.money import EXACT, MAX_PICO, money_text, pico_up
 from horde_policy.budget.prices import CacheAsked, Price
 from horde_policy.errors import ConfigError, InputError
 
-__all__ = ["DEFAULT_OUTPUT_TOKENS", "ExplainedLine", "HoldRule", "Reservation", "affordable_tokens", "reserve_cost"]
+__all__ = ["DEFAULT_OUTPUT_TOKENS", "ExplainedLine", "HoldRule", "Reservation", "affordable_tokens", "reserve_cost", "resized"]
 
 DEFAULT_OUTPUT_TOKENS = 4096
 """``reservation.output_tokens`` (B3)."""
@@ -183,6 +183,22 @@ def reserve_cost(
         limits=ask.limits,
         unseen=ask.unseen,
     )
+
+
+def resized(reservation: Reservation, reserved_tokens: int) -> Reservation:
+    """Return a reservation with another reserved output, at the same prices: what a stream holds that goes on (B13).
+
+    >>> from horde_policy.budget.prices import Rates
+    >>> rates = Rates(input=3 * 10**12, output=15 * 10**12, cache_read=0, cache_write_5m=0, cache_write_1h=0)
+    >>> held = reserve_cost(Ask(api="chat", model="m", body_bytes=40_000), Price(provider="p", model="m", rates=rates))
+    >>> resized(held, 4_097).hold_pico - held.hold_pico
+    15000000
+    """
+    if isinstance(reserved_tokens, bool) or not isinstance(reserved_tokens, int) or not 0 <= reserved_tokens <= MAX_TOKENS:
+        raise InputError("reservation", "reserved tokens", reserved_tokens, f"must be a whole number from 0 to {MAX_TOKENS}")
+    tokens = reservation.input_estimate_tokens
+    hold = max(_hold_atto(price, tokens, reservation.choices * reserved_tokens) for price in reservation.prices)
+    return replace(reservation, reserved_tokens=reserved_tokens, hold_pico=pico_up(hold))
 
 
 def affordable_tokens(reservation: Reservation, left_pico: int, output_tokens: int | None = None) -> int | None:
