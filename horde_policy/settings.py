@@ -60,9 +60,16 @@ def _check_whole(setting: str, value: object, least: int, most: int | None = Non
         raise ConfigError(setting, value, f"must be {span}")
 
 
+def _finite(value: float) -> bool:
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # a whole number beyond every double
+        return False
+
+
 def _check_real(setting: str, value: object, *, above: float | None = None, least: float | None = None) -> None:
     bound = f"above {above:g}" if above is not None else f"of at least {least:g}" if least is not None else ""
-    ok = not isinstance(value, bool) and isinstance(value, int | float) and math.isfinite(value)
+    ok = not isinstance(value, bool) and isinstance(value, int | float) and _finite(value)
     if ok and isinstance(value, int | float):
         ok = (above is None or value > above) and (least is None or value >= least)
     if not ok:
@@ -294,7 +301,7 @@ def settings_from_file(path: Path, base: S) -> S:
         content: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise InputError("settings file", "", str(path), f"cannot be read: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except ValueError as error:  # not TOML, not UTF-8, or a number of more digits than Python reads
         raise InputError("settings file", "", str(path), f"is not TOML: {error}") from error
     return base.changed(**content)
 

@@ -31,4 +31,4 @@ WORKERS = Schema(
     },
     sort=("worker_id",),
 )
-"""One row a worker, sorted by id. A worker whose sizes or models are unreadable is there with nulls and a Problem."""
+"""One row a worker, sorted by id. A field that is unreadable is null (models: an empty list), with a Problem."""

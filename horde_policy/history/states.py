@@ -1,0 +1,219 @@
+"""A snapshot as the rows that the history keeps, and back: what a worker declares apart from what it does.
+
+Both directions are exact: a snapshot that was stored and read again gives the same figures. Not followed between the changes
+of a worker are its three lifetime counts, on which no figure rests.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
+
+import polars as pl
+
+from horde_policy.errors import Problem
+from horde_policy.frames.models import MODEL_DEMAND, MODELS
+from horde_policy.frames.snapshot import Heartbeat, Modes, Performance, Snapshot, Totals
+from horde_policy.frames.workers import WORKERS
+
+__all__ = [
+    "GONE",
+    "ModelState",
+    "Parts",
+    "WorkerState",
+    "model_states",
+    "models_frame",
+    "packed_speed",
+    "part_bodies",
+    "parts_from_bodies",
+    "unpacked_speed",
+    "worker_states",
+    "workers_frame",
+]
+
+_PROFILE_FIELDS = (
+    "name",
+    "models",
+    "max_length",
+    "max_context_length",
+    "threads",
+    "bridge_agent",
+    "owner",
+    "flagged",
+    "trusted",
+)
+_FLAG_FIELDS = ("measured", "online", "maintenance")
+
+
+class WorkerState(NamedTuple):
+    """One worker as the history keeps it: its profile as JSON (null: gone), three flags in base three, its speed, its counts."""
+
+    profile: str | None
+    flags: int | None
+    speed_tenths: int | None
+    speed_raw: float | None
+    requests_fulfilled: int | None
+    uncompleted_jobs: int | None
+    uptime_s: int | None
+
+    def kept_apart(self) -> tuple[object, ...]:
+        """Return what makes two states differ: all but the lifetime counts."""
+        return self[:4]
+
+
+class ModelState(NamedTuple):
+    """One listed model as the history keeps it; ``listed`` false: it left the list."""
+
+    listed: bool
+    threads: int | None
+    job_speed_tenths: int | None
+    job_speed_raw: float | None
+    queued_tokens: float | None
+    jobs: float | None
+    eta_s: float | None
+
+
+GONE = WorkerState(None, None, None, None, None, None, None)
+UNLISTED = ModelState(False, None, None, None, None, None, None)  # noqa: FBT003 (a row's first column)
+
+
+def packed_speed(speed: float | None) -> tuple[int | None, float | None]:
+    """Return a speed as whole tenths if that gives it back exactly, else as it is.
+
+    >>> packed_speed(53.8), packed_speed(1 / 3), packed_speed(None)
+    ((538, None), (None, 0.3333333333333333), (None, None))
+    """
+    if speed is None:
+        return None, None
+    tenths = round(speed * 10) if abs(speed) < 1e8 else 0
+    return (tenths, None) if tenths / 10 == speed else (None, speed)
+
+
+def unpacked_speed(tenths: int | None, raw: float | None) -> float | None:
+    """Return the speed that :func:`packed_speed` packed.
+
+    >>> unpacked_speed(538, None)
+    53.8
+    """
+    return tenths / 10 if tenths is not None else raw
+
+
+def _packed_flags(values: Iterable[bool | None]) -> int:
+    packed = 0
+    for value in values:
+        packed = packed * 3 + (2 if value is None else int(value))
+    return packed
+
+
+def _unpacked_flags(packed: int, count: int) -> list[bool | None]:
+    values: list[bool | None] = []
+    for _ in range(count):
+        packed, digit = divmod(packed, 3)
+        values.append(None if digit == 2 else bool(digit))
+    return values[::-1]
+
+
+def worker_states(workers: pl.DataFrame) -> dict[str, WorkerState]:
+    """Return worker id → state from a frame :data:`~horde_policy.frames.workers.WORKERS`."""
+    states = {}
+    for row in WORKERS.checked(workers).iter_rows(named=True):
+        profile = json.dumps([row[name] for name in _PROFILE_FIELDS], ensure_ascii=False, separators=(",", ":"))
+        tenths, raw = packed_speed(row["speed_tok_per_s"])
+        flags = _packed_flags(row[name] for name in _FLAG_FIELDS)
+        counts = (row["requests_fulfilled"], row["uncompleted_jobs"], row["uptime_s"])
+        states[row["worker_id"]] = WorkerState(profile, flags, tenths, raw, *counts)
+    return states
+
+
+def workers_frame(states: Mapping[str, WorkerState]) -> pl.DataFrame:
+    """Return the frame :data:`~horde_policy.frames.workers.WORKERS` of worker id → state; gone workers are left out."""
+    rows = []
+    for worker_id, state in states.items():
+        if state.profile is None:
+            continue
+        row: dict[str, Any] = dict(zip(_PROFILE_FIELDS, json.loads(state.profile), strict=True))
+        row |= dict(zip(_FLAG_FIELDS, _unpacked_flags(state.flags or 0, len(_FLAG_FIELDS)), strict=True))
+        row["worker_id"] = worker_id
+        row["speed_tok_per_s"] = unpacked_speed(state.speed_tenths, state.speed_raw)
+        row["requests_fulfilled"] = state.requests_fulfilled
+        row["uncompleted_jobs"] = state.uncompleted_jobs
+        row["uptime_s"] = state.uptime_s
+        rows.append(tuple(row[name] for name in WORKERS.columns))
+    frame = pl.DataFrame(rows, schema=WORKERS.polars_schema(), orient="row")
+    return WORKERS.checked(frame.sort(WORKERS.sort))
+
+
+def model_states(models: pl.DataFrame) -> dict[str, ModelState]:
+    """Return model → state from a frame :data:`~horde_policy.frames.models.MODELS`."""
+    states = {}
+    for model, threads, speed, queued, jobs, eta in MODELS.checked(models).iter_rows():
+        tenths, raw = packed_speed(speed)
+        states[model] = ModelState(True, threads, tenths, raw, queued, jobs, eta)  # noqa: FBT003
+    return states
+
+
+def models_frame(states: Mapping[str, ModelState]) -> pl.DataFrame:
+    """Return the frame :data:`~horde_policy.frames.models.MODELS` of model → state; unlisted models are left out."""
+    rows = [
+        (model, s.threads, unpacked_speed(s.job_speed_tenths, s.job_speed_raw), s.queued_tokens, s.jobs, s.eta_s)
+        for model, s in states.items()
+        if s.listed
+    ]
+    frame = pl.DataFrame(rows, schema=MODELS.polars_schema(), orient="row")
+    return MODELS.checked(frame.sort(MODELS.sort))
+
+
+def _dumped(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+_PART_KINDS: Mapping[str, type[Any]] = {
+    "performance": Performance,
+    "modes": Modes,
+    "heartbeat": Heartbeat,
+    "totals": Totals,
+}
+
+
+def part_bodies(snapshot: Snapshot) -> dict[str, str]:
+    """Return part → JSON of what a snapshot holds besides workers and models; ``null`` where it was not reported."""
+    bodies = {}
+    for name in _PART_KINDS:
+        value = getattr(snapshot, name)
+        bodies[name] = _dumped(None if value is None else list(asdict(value).values()))
+    demand = snapshot.demand
+    bodies["demand"] = _dumped(None if demand is None else [list(row) for row in MODEL_DEMAND.checked(demand).iter_rows()])
+    bodies["problems"] = _dumped([list(asdict(problem).values()) for problem in snapshot.problems])
+    return bodies
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """The parts of a snapshot besides workers and models."""
+
+    performance: Performance | None
+    modes: Modes | None
+    heartbeat: Heartbeat | None
+    totals: Totals | None
+    demand: pl.DataFrame | None
+    problems: tuple[Problem, ...]
+
+
+def _part(name: str, bodies: Mapping[str, str]) -> Any:
+    values = json.loads(bodies.get(name, "null"))
+    kind = _PART_KINDS[name]
+    return None if values is None else kind(**dict(zip(kind.__dataclass_fields__, values, strict=True)))
+
+
+def parts_from_bodies(bodies: Mapping[str, str]) -> Parts:
+    """Return the parts of :func:`part_bodies`; a part that is not there was not reported."""
+    rows: Sequence[Sequence[Any]] | None = json.loads(bodies.get("demand", "null"))
+    demand = None if rows is None else pl.DataFrame(rows, schema=MODEL_DEMAND.polars_schema(), orient="row")
+    return Parts(
+        performance=_part("performance", bodies),
+        modes=_part("modes", bodies),
+        heartbeat=_part("heartbeat", bodies),
+        totals=_part("totals", bodies),
+        demand=demand,
+        problems=tuple(Problem(*values) for values in json.loads(bodies.get("problems", "[]"))),
+    )

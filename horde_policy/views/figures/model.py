@@ -1,0 +1,134 @@
+"""The figure of one model: the curve of A2–A4 with the live point on it, the range of the estimate and both marks."""
+
+import plotly.graph_objects as go
+
+from horde_policy.policy.allowance import free_output_allowance
+from horde_policy.settings import AllowanceSettings
+from horde_policy.views.figures.style import ACCENT, FAINT, STATE_COLOURS, TEXT, Mode, base_figure, draw_marks
+from horde_policy.views.text import seconds, tokens
+
+__all__ = ["curve_alt", "fig_curve"]
+
+WIDEST_AXIS = 2.0
+"""The axis of the wait ends at so many times the floor wait; what lies beyond is marked at the edge."""
+
+
+def _axis_end_s(settings: AllowanceSettings, named_s: float | None, high_s: float | None) -> float:
+    largest = max((s for s in (named_s, high_s) if s is not None), default=0.0)
+    return min(WIDEST_AXIS * settings.wait_floor_s, max(1.25 * settings.wait_floor_s, 1.08 * largest))
+
+
+def _curve_points(settings: AllowanceSettings, from_s: float, to_s: float) -> tuple[list[float], list[int]]:
+    """Return the curve's corners between two waits; between them it is a straight line but for whole tokens."""
+    corners = (settings.wait_full_s, settings.wait_floor_s)
+    waits = [from_s, *(s for s in corners if from_s < s < to_s), to_s]
+    return waits, [free_output_allowance(s, settings) for s in waits]
+
+
+def curve_alt(settings: AllowanceSettings, named_s: float | None, high_s: float | None) -> str:
+    """Return what the figure shows, in one sentence.
+
+    >>> curve_alt(AllowanceSettings(), 180.0, None)
+    'Free output allowance over estimated wait: at the named wait of 180 s it is 2,304 tokens; the wait at worst is not known.'
+    """
+    if named_s is None:
+        return "Free output allowance over estimated wait; the wait is not known, so there is no live point."
+    at = f"at the named wait of {seconds(named_s)} it is {tokens(free_output_allowance(named_s, settings))} tokens"
+    worst = "the wait at worst is not known"
+    if high_s is not None:
+        worst = f"at worst, at {seconds(high_s)}, {tokens(free_output_allowance(high_s, settings))}"
+    return f"Free output allowance over estimated wait: {at}; {worst}."
+
+
+def fig_curve(
+    settings: AllowanceSettings, *, state: str, low_s: float | None, named_s: float | None, high_s: float | None, mode: Mode
+) -> go.Figure:
+    """Return the curve with the live point at the named wait, and the part between the low and the high scenario thick.
+
+    Parameters
+    ----------
+    settings
+        The curve's four figures.
+    state
+        The model's state at the size, which colours the point.
+    low_s, named_s, high_s
+        The scenarios of the estimated wait; null for not known.
+    mode
+        The viewer's theme.
+
+    Notes
+    -----
+    Without a named wait there is no point. A wait beyond the axis is drawn at its end, and the label says so.
+
+    Examples
+    --------
+    >>> figure = fig_curve(AllowanceSettings(), state="falling", low_s=0.0, named_s=180.0, high_s=None, mode="light")
+    >>> [trace.name for trace in figure.data]
+    ['allowance', 'now']
+    >>> figure.data[1].x[0], figure.data[1].y[0]
+    (180.0, 2304)
+    """
+    figure = base_figure(height_px=330)
+    end_s = _axis_end_s(settings, named_s, high_s)
+    waits, allowances = _curve_points(settings, 0.0, end_s)
+    line = {"color": FAINT[mode], "width": 2}
+    hover = "wait %{x:.0f} s: %{y:,} tokens<extra></extra>"
+    figure.add_scatter(x=waits, y=allowances, mode="lines", name="allowance", line=line, hovertemplate=hover)
+    if low_s is not None and high_s is not None:
+        _draw_range(figure, settings, low_s, high_s, end_s, mode)
+    if named_s is not None:
+        _draw_point(figure, settings, state, named_s, end_s, mode)
+    draw_marks(figure, settings, mode)
+    figure.update_xaxes(title={"text": "estimated wait (s)"}, range=[0, end_s])
+    figure.update_yaxes(title={"text": "free output allowance (tokens)"}, range=[0, settings.ceiling_tokens * 1.12])
+    return figure
+
+
+def _draw_range(figure: go.Figure, settings: AllowanceSettings, low_s: float, high_s: float, end_s: float, mode: Mode) -> None:
+    waits, allowances = _curve_points(settings, min(low_s, end_s), min(high_s, end_s))
+    figure.add_scatter(
+        x=waits,
+        y=allowances,
+        mode="lines",
+        name="low to at worst",
+        line={"color": ACCENT[mode], "width": 9},
+        opacity=0.45,
+        hoverinfo="skip",
+    )
+    at_end = high_s > end_s
+    figure.add_annotation(
+        x=min(high_s, end_s),
+        y=allowances[-1],
+        text=f"at worst {seconds(high_s)}{' →' if at_end else ''}",
+        showarrow=False,
+        xanchor="right" if high_s > 0.7 * end_s else "left",
+        yanchor="bottom",
+        yshift=8,
+        font={"size": 12, "color": FAINT[mode]},
+    )
+
+
+def _draw_point(figure: go.Figure, settings: AllowanceSettings, state: str, named_s: float, end_s: float, mode: Mode) -> None:
+    allowance = free_output_allowance(named_s, settings)
+    x = min(named_s, end_s)
+    figure.add_scatter(
+        x=[x],
+        y=[allowance],
+        mode="markers",
+        name="now",
+        marker={"size": 13, "color": STATE_COLOURS[mode][state], "line": {"width": 2, "color": TEXT[mode]}},
+        hovertemplate=f"named wait {seconds(named_s)}: {tokens(allowance)} tokens free<extra></extra>",
+    )
+    right = x > 0.6 * end_s
+    beyond = " →" if named_s > end_s else ""
+    figure.add_annotation(
+        x=x,
+        y=allowance,
+        text=f"<b>now {tokens(allowance)} tokens</b> at {seconds(named_s)}{beyond}",
+        showarrow=False,
+        xanchor="right" if right else "left",
+        yanchor="top" if allowance > 0.5 * settings.ceiling_tokens else "bottom",
+        xshift=-10 if right else 10,
+        yshift=-10 if allowance > 0.5 * settings.ceiling_tokens else 24,
+        font={"size": 13, "color": TEXT[mode]},
+    )

@@ -1,0 +1,126 @@
+"""How figures look: one colour a state and an outcome, one way to draw the two marks, UTC on every axis of time.
+
+Colours carry meaning only together with a word, a shape or a pattern. Each palette differs in lightness from entry to
+entry and has a contrast of at least 3 to 1 against both surfaces of its theme, which ``tests/unit/views/test_style.py``
+computes. ``.streamlit/config.toml`` repeats the state colours, and the same test compares the two.
+"""
+
+from typing import Any, Final, Literal
+
+import plotly.graph_objects as go
+
+from horde_policy.settings import AllowanceSettings
+from horde_policy.views.text import seconds
+
+__all__ = [
+    "ACCENT",
+    "FAINT",
+    "OUTCOMES",
+    "OUTCOME_PATTERNS",
+    "PLOTLY_CONFIG",
+    "STATE_COLOURS",
+    "SURFACES",
+    "TEXT",
+    "Mode",
+    "base_figure",
+    "draw_marks",
+    "utc_axis",
+]
+
+Mode = Literal["light", "dark"]
+
+SURFACES: Final[dict[Mode, tuple[str, str]]] = {"light": ("#ffffff", "#f3f5f8"), "dark": ("#0f151d", "#18212c")}
+"""The page's and the panels' background."""
+
+TEXT: Final[dict[Mode, str]] = {"light": "#17202b", "dark": "#e4e9f0"}
+FAINT: Final[dict[Mode, str]] = {"light": "#4d5967", "dark": "#b3bfcd"}
+ACCENT: Final[dict[Mode, str]] = {"light": "#2457c5", "dark": "#8ab4ff"}
+
+STATE_COLOURS: Final[dict[Mode, dict[str, str]]] = {
+    "light": {
+        "full": "#159c85",
+        "falling": "#9a5f00",
+        "floor": "#a8261b",
+        "no_worker": "#56103f",
+        "too_large": "#5f7391",
+        "unknown": "#7f8896",
+    },
+    "dark": {
+        "full": "#1f8f7c",
+        "falling": "#d39a2c",
+        "floor": "#ffab9a",
+        "no_worker": "#ffd9ee",
+        "too_large": "#7b90ad",
+        "unknown": "#6d7786",
+    },
+}
+"""State of a model → colour. The worse the state, the further its lightness is from the page's."""
+
+OUTCOMES: Final[dict[Mode, dict[str, str]]] = {
+    "light": {"free": "#159c85", "funded": "#2457c5", "downgraded": "#7d4d00", "refused": "#6e120a"},
+    "dark": {"free": "#1f8f7c", "funded": "#6f9ff2", "downgraded": "#e2ab3f", "refused": "#ffc4b8"},
+}
+"""Outcome of a decision → colour, the same on every page."""
+
+OUTCOME_PATTERNS: Final[dict[str, str]] = {"free": "", "funded": ".", "downgraded": "/", "refused": "x"}
+"""Outcome → Plotly fill pattern, so that a figure reads in grey."""
+
+PLOTLY_CONFIG: Final[dict[str, Any]] = {
+    "displaylogo": False,
+    "toImageButtonOptions": {"format": "png", "scale": 2},
+    "modeBarButtonsToRemove": ["select2d", "lasso2d", "autoScale2d"],
+}
+"""What the chart's own tool bar offers; the camera saves a picture."""
+
+
+def base_figure(*, height_px: int = 320) -> go.Figure:
+    """Return an empty figure with the house's margins, fonts and hover; Streamlit's theme adds the colours.
+
+    >>> base_figure(height_px=200).layout.height
+    200
+    """
+    figure = go.Figure()
+    figure.update_layout(
+        height=height_px,
+        margin={"l": 8, "r": 8, "t": 24, "b": 8},
+        showlegend=False,
+        hovermode="closest",
+        dragmode=False,
+        xaxis={"showgrid": False, "zeroline": False, "automargin": True},
+        yaxis={"zeroline": False, "automargin": True},
+    )
+    return figure
+
+
+def draw_marks(figure: go.Figure, settings: AllowanceSettings, mode: Mode, *, axis: Literal["x", "y"] = "x") -> None:
+    """Draw the full wait and the floor wait as two labelled lines: the one threshold scale of every page.
+
+    >>> figure = base_figure()
+    >>> draw_marks(figure, AllowanceSettings(), "light")
+    >>> [note.text for note in figure.layout.annotations]
+    ['full wait 60 s', 'floor wait 300 s']
+    """
+    for word, at_s, anchor in (
+        ("full wait", settings.wait_full_s, "left"),
+        ("floor wait", settings.wait_floor_s, "left"),
+    ):
+        line = {"width": 1, "dash": "dot", "color": FAINT[mode]}
+        label = {
+            "annotation_text": f"{word} {seconds(at_s)}",
+            "annotation_font": {"size": 11, "color": FAINT[mode]},
+        }
+        if axis == "x":
+            figure.add_vline(x=at_s, line=line, annotation_position="top right", annotation_xanchor=anchor, **label)
+        else:
+            figure.add_hline(y=at_s, line=line, annotation_position="top left", **label)
+
+
+def utc_axis(figure: go.Figure, *, title: str = "time (UTC)") -> None:
+    """Say UTC on the axis of time; Plotly drops the zone and shows the wall time of what it is given.
+
+    >>> figure = base_figure()
+    >>> utc_axis(figure)
+    >>> figure.layout.xaxis.title.text
+    'time (UTC)'
+    """
+    figure.update_xaxes(title={"text": title}, type="date", hoverformat="%d %b %Y %H:%M:%S UTC")

@@ -1,0 +1,316 @@
+"""What a page shows as one frozen value, read from the URL with our own checks and written back to it (T6).
+
+The URL is the only place where the state of a view lives: a link opened elsewhere shows the same, and back and forward
+work. A value that cannot be read never stops a page: it falls back to its default, and a note says so. What equals the
+default is not written, so that a link holds what its sender changed.
+"""
+
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Self
+
+from horde_policy.errors import ConfigError, shown
+from horde_policy.settings import AllowanceSettings
+from horde_policy.units import DEFAULT_MAX_CONTEXT_TOKENS, DEFAULT_MAX_LENGTH_TOKENS, MAX_LENGTH_LIMIT_TOKENS
+from horde_policy.views.words import STATES
+
+__all__ = [
+    "PARAMETERS",
+    "REFRESH_CHOICES_S",
+    "SETTING_PARAMETERS",
+    "SORTS",
+    "STRIP_SIZES_TOKENS",
+    "Parameter",
+    "Query",
+    "ViewState",
+    "parse_view_state",
+]
+
+Query = Mapping[str, Sequence[str]]
+"""A query string: name → its values in order."""
+
+REFRESH_CHOICES_S: Final = (0, 10, 30, 60, 300)
+"""Off, 10 s, 30 s, 1 min, 5 min."""
+
+STRIP_SIZES_TOKENS: Final = (80, 512, 1024, 2048, 4096)
+"""The sizes that the board shows side by side (design §1)."""
+
+SORTS: Final = ("model", "state", "allowance", "wait", "speed", "queued", "workers", "largest", "demand")
+"""What the board can be sorted by; ties fall back to the name, so that the order is total and stable."""
+
+LEAST_MAX_LENGTH_TOKENS = 16
+LEAST_CONTEXT_TOKENS = 80
+MOST_CONTEXT_TOKENS = 1_048_576
+MOST_NAME_CHARACTERS = 1_000
+MOST_NAMES = 20
+MOST_FIND_CHARACTERS = 200
+
+_WHOLE = re.compile(r"[0-9]{1,9}")
+_REAL = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?")
+_SOURCE = re.compile(r"[\w .:+-]{1,100}")
+
+
+class _Unreadable(Exception):  # noqa: N818 (never leaves this module)
+    """A value of the URL breaks the rule that the message names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One parameter of the URL: the field it stands for, how it is read and written, and whether all pages share it."""
+
+    name: str
+    field: str
+    read: Callable[[Sequence[str]], Any]
+    write: Callable[[Any], Sequence[str]]
+    shared: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ViewState:
+    """What a page shows.
+
+    Attributes
+    ----------
+    source
+        Key of the source in the catalogue of sources.
+    refresh_s
+        Seconds between two looks, 0 for off.
+    max_length_tokens, max_context_tokens
+        The size and the context of the request that the figures are for.
+    grouped
+        Whether models that differ only in their backend's prefix are one row.
+    settings
+        The allowance's settings, by default those of the deployment.
+    models
+        The models that a request names (the model page).
+    find, states, sort, descending
+        What the board shows and in which order.
+    wall
+        Whether the page is meant for a screen on a wall: large, without controls.
+
+    Examples
+    --------
+    >>> state, notes = parse_view_state({"size": ["512"], "m": ["a", "b"]}, AllowanceSettings())
+    >>> state.max_length_tokens, state.models, notes
+    (512, ('a', 'b'), ())
+    >>> state.query(AllowanceSettings())
+    {'size': ['512'], 'm': ['a', 'b']}
+    """
+
+    source: str = "demo"
+    refresh_s: int = 30
+    max_length_tokens: int = DEFAULT_MAX_LENGTH_TOKENS
+    max_context_tokens: int = DEFAULT_MAX_CONTEXT_TOKENS
+    grouped: bool = False
+    settings: AllowanceSettings = field(default_factory=AllowanceSettings)
+    models: tuple[str, ...] = ()
+    find: str = ""
+    states: tuple[str, ...] = ()
+    sort: str = "model"
+    descending: bool = False
+    wall: bool = False
+
+    def changed(self, **changes: object) -> Self:
+        """Return the state with some fields replaced.
+
+        >>> ViewState().changed(find="8b").find
+        '8b'
+        """
+        return replace(self, **changes)  # type: ignore[arg-type]
+
+    def query(self, base: AllowanceSettings) -> dict[str, list[str]]:
+        """Return the state as a query string: what differs from the defaults, settings from ``base``, in a fixed order."""
+        return self._written(base, PARAMETERS)
+
+    def shared_query(self, base: AllowanceSettings, **changes: object) -> dict[str, list[str]]:
+        """Return what a link to another page carries: what all pages share, and the fields named in ``changes``.
+
+        >>> ViewState(find="8b", refresh_s=60).shared_query(AllowanceSettings(), models=("a",))
+        {'refresh': ['60'], 'm': ['a']}
+        """
+        kept = [p for p in PARAMETERS if p.shared or p.field in changes]
+        return self.changed(**changes)._written(base, kept)
+
+    def _written(self, base: AllowanceSettings, parameters: Iterable[Parameter]) -> dict[str, list[str]]:
+        default = type(self)()
+        query = {
+            p.name: list(p.write(getattr(self, p.field)))
+            for p in parameters
+            if getattr(self, p.field) != getattr(default, p.field)
+        }
+        for name, setting in SETTING_PARAMETERS.items():
+            value = getattr(self.settings, setting)
+            if value != getattr(base, setting):
+                query[name] = [_setting_text(value)]
+        return query
+
+
+# --- reading one parameter --------------------------------------------------------------------------------------------
+
+
+def _whole(least: int, most: int) -> Callable[[Sequence[str]], int]:
+    def read(values: Sequence[str]) -> int:
+        text = values[-1]
+        if not _WHOLE.fullmatch(text) or not least <= int(text) <= most:
+            raise _Unreadable(f"must be a whole number from {least} to {most}")
+        return int(text)
+
+    return read
+
+
+def _one_of(choices: Sequence[object], written: Callable[[Any], str] = str) -> Callable[[Sequence[str]], Any]:
+    by_text = {written(choice): choice for choice in choices}
+
+    def read(values: Sequence[str]) -> Any:
+        if values[-1] not in by_text:
+            raise _Unreadable("must be one of " + ", ".join(by_text))
+        return by_text[values[-1]]
+
+    return read
+
+
+def _flag(values: Sequence[str]) -> bool:
+    if values[-1] not in ("0", "1"):
+        raise _Unreadable("must be 0 or 1")
+    return values[-1] == "1"
+
+
+def _source(values: Sequence[str]) -> str:
+    if not _SOURCE.fullmatch(values[-1]):
+        raise _Unreadable("must be the name of a source")
+    return values[-1]
+
+
+def _names(values: Sequence[str]) -> tuple[str, ...]:
+    names = tuple(dict.fromkeys(v for v in values if v))
+    if len(names) > MOST_NAMES or any(len(name) > MOST_NAME_CHARACTERS for name in names):
+        raise _Unreadable(f"must be at most {MOST_NAMES} names of at most {MOST_NAME_CHARACTERS} characters")
+    return names
+
+
+def _find(values: Sequence[str]) -> str:
+    if len(values[-1]) > MOST_FIND_CHARACTERS:
+        raise _Unreadable(f"must have at most {MOST_FIND_CHARACTERS} characters")
+    return values[-1]
+
+
+def _states(values: Sequence[str]) -> tuple[str, ...]:
+    if any(value not in STATES for value in values):
+        raise _Unreadable("must be one of " + ", ".join(STATES))
+    return tuple(state for state in STATES if state in values)
+
+
+def _one(value: object) -> tuple[str]:
+    return (str(value),)
+
+
+def _bit(value: object) -> tuple[str]:
+    return ("1" if value else "0",)
+
+
+def _refresh_text(seconds: int) -> str:
+    return "off" if seconds == 0 else str(seconds)
+
+
+PARAMETERS: Final[tuple[Parameter, ...]] = (
+    Parameter("source", "source", _source, _one),
+    Parameter("refresh", "refresh_s", _one_of(REFRESH_CHOICES_S, _refresh_text), lambda s: (_refresh_text(s),)),
+    Parameter("size", "max_length_tokens", _whole(LEAST_MAX_LENGTH_TOKENS, MAX_LENGTH_LIMIT_TOKENS), _one),
+    Parameter("context", "max_context_tokens", _whole(LEAST_CONTEXT_TOKENS, MOST_CONTEXT_TOKENS), _one),
+    Parameter("grouped", "grouped", _flag, _bit),
+    Parameter("m", "models", _names, tuple, shared=False),
+    Parameter("find", "find", _find, _one, shared=False),
+    Parameter("state", "states", _states, tuple, shared=False),
+    Parameter("sort", "sort", _one_of(SORTS), _one, shared=False),
+    Parameter("descending", "descending", _flag, _bit, shared=False),
+    Parameter("wall", "wall", _flag, _bit, shared=False),
+)
+"""Every parameter but the settings', in the order in which they are written."""
+
+SETTING_PARAMETERS: Final[dict[str, str]] = {
+    "ceiling": "ceiling_tokens",
+    "floor": "floor_tokens",
+    "full_wait": "wait_full_s",
+    "floor_wait": "wait_floor_s",
+    "assumed_speed": "assumed_speed_tok_per_s",
+}
+"""Parameter → setting of the allowance. Their rules (A4) are those of :class:`AllowanceSettings`."""
+
+_WHOLE_SETTINGS: Final = frozenset({"ceiling_tokens", "floor_tokens"})
+
+
+def _setting_text(value: float) -> str:
+    return str(int(value)) if math.isfinite(value) and value == int(value) else repr(float(value))
+
+
+def _setting(setting: str, text: str) -> float:
+    pattern, kind = (_WHOLE, "a whole number") if setting in _WHOLE_SETTINGS else (_REAL, "a number of at least 0")
+    if not pattern.fullmatch(text):
+        raise _Unreadable(f"must be {kind}")
+    return int(text) if setting in _WHOLE_SETTINGS else float(text)
+
+
+# --- reading all of them ------------------------------------------------------------------------------------------------
+
+
+def _note(name: str, value: object, rule: str) -> str:
+    return f"The link's {name}={shown(value)} is left out: it {rule}."
+
+
+def _read_settings(query: Query, base: AllowanceSettings) -> tuple[AllowanceSettings, list[str]]:
+    changes: dict[str, float] = {}
+    notes: list[str] = []
+    for name, setting in SETTING_PARAMETERS.items():
+        if query.get(name):
+            try:
+                changes[setting] = _setting(setting, query[name][-1])
+            except _Unreadable as why:
+                notes.append(_note(name, query[name][-1], str(why)))
+    try:
+        return base.changed(**changes), notes
+    except ConfigError as error:
+        notes.append(f"The link's settings are left out: {error}.")
+        return base, notes
+
+
+def parse_view_state(query: Query, base: AllowanceSettings) -> tuple[ViewState, tuple[str, ...]]:
+    """Return the state that a query string stands for, and a note for every value that was left out.
+
+    Parameters
+    ----------
+    query
+        Name → values, as the browser sent them; anything may stand in it.
+    base
+        The deployment's settings, from which the link's settings differ.
+
+    Notes
+    -----
+    Of a value that is given several times the last counts, but for ``m`` and ``state``. Nothing raises.
+
+    Examples
+    --------
+    >>> state, notes = parse_view_state({"ceiling": ["1e309"], "size": ["-3"], "colour": ["red"]}, AllowanceSettings())
+    >>> state == ViewState()
+    True
+    >>> for note in notes:
+    ...     print(note)
+    The link's size='-3' is left out: it must be a whole number from 16 to 16384.
+    The link's ceiling='1e309' is left out: it must be a whole number.
+    The link's colour is left out: no page knows it.
+    """
+    values: dict[str, object] = {}
+    notes: list[str] = []
+    for parameter in PARAMETERS:
+        given = query.get(parameter.name)
+        if given:
+            try:
+                values[parameter.field] = parameter.read(given)
+            except _Unreadable as why:
+                notes.append(_note(parameter.name, given[-1], str(why)))
+    settings, setting_notes = _read_settings(query, base)
+    known = {p.name for p in PARAMETERS} | set(SETTING_PARAMETERS)
+    strange = [f"The link's {shown(name)[1:-1]} is left out: no page knows it." for name in query if name not in known]
+    state = ViewState(settings=settings).changed(**values)
+    return state, (*notes, *setting_notes, *strange)

@@ -1,0 +1,256 @@
+"""Words and numbers as people read them: one way to write each, and the escapes that hostile names need.
+
+Names of workers, models and users come from the network (T5 of the dashboard facts): they go through :func:`visible` and
+one of the three escapes before they reach Markdown, Plotly text or HTML. Numbers are written one way everywhere.
+"""
+
+import html
+import math
+import re
+import unicodedata
+from datetime import UTC, datetime
+from typing import Final
+
+__all__ = [
+    "NOT_REPORTED",
+    "age",
+    "clock_time",
+    "code_span",
+    "count",
+    "escape_html",
+    "escape_markdown",
+    "escape_plotly",
+    "instant",
+    "range_text",
+    "ratio",
+    "seconds",
+    "shortened",
+    "speed",
+    "tokens",
+    "tokens_short",
+    "visible",
+]
+
+NOT_REPORTED: Final = "—"
+"""How a figure reads that the source does not report; the reason stands beside it or in its tooltip."""
+
+SHORTENED_CHARACTERS = 80
+
+_BIDI_AND_LINES = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2028\u2029\u2066\u2067\u2068\u2069\ufeff")
+_MARKDOWN_PUNCTUATION = re.compile(r"([!-/:-@\[-`{-~])")
+_BACKTICKS = re.compile(r"`+")
+
+
+# --- hostile text ---------------------------------------------------------------------------------------------------
+
+
+def visible(text: str) -> str:
+    r"""Return a name with every character that is unseen or turns the writing direction shown by its number.
+
+    Control characters, line breaks, lone surrogates and direction marks become ``⟨U+202E⟩``; all else stays, also the
+    joiners that many scripts need.
+
+    >>> visible("evil\u202egnp.exe")
+    'evil⟨U+202E⟩gnp.exe'
+    """
+    return "".join(
+        f"⟨U+{ord(character):04X}⟩"
+        if character in _BIDI_AND_LINES or unicodedata.category(character) in ("Cc", "Cs")
+        else character
+        for character in text
+    )
+
+
+def shortened(text: str, characters: int = SHORTENED_CHARACTERS) -> str:
+    """Return the text, cut to so many characters with an ellipsis.
+
+    >>> shortened("x" * 100, 5)
+    'xxxx…'
+    """
+    return text if len(text) <= characters else text[: characters - 1] + "…"
+
+
+def code_span(name: str) -> str:
+    """Return a name as a Markdown code span, in which nothing is Markdown: no link, image, directive, icon or formula.
+
+    >>> code_span("![x](http://a/b.png)")
+    '`![x](http://a/b.png)`'
+    >>> code_span("a`b")
+    '`` a`b ``'
+    """
+    text = visible(name)
+    if not text.strip():
+        return "(empty name)"
+    longest = max((len(run) for run in _BACKTICKS.findall(text)), default=0)
+    fence = "`" * (longest + 1)
+    pad = " " if longest or text != text.strip() else ""
+    return f"{fence}{pad}{text}{pad}{fence}"
+
+
+def escape_markdown(text: str) -> str:
+    r"""Return text that Streamlit's Markdown shows as it is.
+
+    Every mark of punctuation gets a backslash; a word joiner after ``:``, ``@`` and ``www`` keeps the extensions that look
+    at finished text (bare links, ``:material/…:``, emoji codes) from matching.
+
+    >>> escape_markdown("**a** :red[b]").replace("\N{WORD JOINER}", "")
+    '\\*\\*a\\*\\* \\:red\\[b\\]'
+    """
+    text = _MARKDOWN_PUNCTUATION.sub(r"\\\1", visible(text))
+    for mark in (":", "@", "."):
+        text = text.replace("\\" + mark, "\\" + mark + "\N{WORD JOINER}")
+    return text
+
+
+def escape_plotly(text: str) -> str:
+    r"""Return text that Plotly shows as it is: its pseudo-HTML and its ``$…$`` formulas do not match.
+
+    >>> escape_plotly("<b>a</b> $x$").replace("\N{WORD JOINER}", "")
+    '&lt;b&gt;a&lt;/b&gt; $x$'
+    """
+    text = visible(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return text.replace("$", "\N{WORD JOINER}$\N{WORD JOINER}")
+
+
+def escape_html(text: str) -> str:
+    """Return text that HTML shows as it is, in an element or a quoted attribute.
+
+    >>> escape_html('<a href="x">')
+    '&lt;a href=&quot;x&quot;&gt;'
+    """
+    return html.escape(visible(text), quote=True)
+
+
+# --- numbers --------------------------------------------------------------------------------------------------------
+
+
+def count(number: float | None) -> str:
+    """Return a whole number with thousands separated; null reads as not reported.
+
+    >>> count(1234567), count(0), count(None)
+    ('1,234,567', '0', '—')
+    """
+    return NOT_REPORTED if number is None else f"{number:,.0f}"
+
+
+def tokens(number: float | None) -> str:
+    """Return output tokens in full, without their unit, which the heading carries.
+
+    >>> tokens(4096), tokens(None)
+    ('4,096', '—')
+    """
+    return count(number)
+
+
+def tokens_short(number: float | None) -> str:
+    """Return a large number of tokens in three digits, for a tile whose tooltip has all of them.
+
+    >>> [tokens_short(n) for n in (0, 950, 4096, 12_345, 1_234_567, 374_000_000, None)]
+    ['0', '950', '4,096', '12.3 k', '1.23 M', '374 M', '—']
+    """
+    if number is None:
+        return NOT_REPORTED
+    for unit, size in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
+        if abs(number) >= size * (10 if unit == "k" else 1):
+            scaled = number / size
+            digits = 2 if abs(scaled) < 10 else 1 if abs(scaled) < 100 else 0
+            return f"{scaled:.{digits}f} {unit}"
+    return count(number)
+
+
+def seconds(wait_s: float | None) -> str:
+    """Return a wait with its unit: whole seconds up to ten minutes, since the marks are 60 s and 300 s, then minutes, hours.
+
+    >>> [seconds(s) for s in (0, 0.4, 12.4, 300, 601, 7_200, 100_000, None)]
+    ['0 s', '< 1 s', '12 s', '300 s', '10 min', '2 h 0 min', '1 d 4 h', '—']
+    """
+    if wait_s is None:
+        return NOT_REPORTED
+    if math.isinf(wait_s):
+        return "without end"
+    if 0 < wait_s < 1:
+        return "< 1 s"
+    if wait_s < 600:
+        return f"{wait_s:.0f} s"
+    minutes = round(wait_s / 60)
+    if minutes < 60:
+        return f"{minutes} min"
+    if minutes < 24 * 60:
+        return f"{minutes // 60} h {minutes % 60} min"
+    hours = round(wait_s / 3600)
+    return f"{hours // 24} d {hours % 24} h"
+
+
+def speed(tok_per_s: float | None) -> str:
+    """Return a speed in tokens per second, without its unit: one decimal below 100.
+
+    >>> speed(28.94), speed(1234.5), speed(0.0), speed(None)
+    ('28.9', '1,234', '0', '—')
+    """
+    if tok_per_s is None:
+        return NOT_REPORTED
+    if tok_per_s == 0:
+        return "0"
+    return f"{tok_per_s:.1f}" if abs(tok_per_s) < 100 else f"{tok_per_s:,.0f}"
+
+
+def ratio(share: float | None) -> str:
+    """Return a share as a percentage with one decimal where it matters.
+
+    >>> ratio(0.1234), ratio(1.0), ratio(0.0), ratio(None)
+    ('12.3 %', '100 %', '0 %', '—')
+    """
+    if share is None:
+        return NOT_REPORTED
+    percent = share * 100
+    return f"{percent:.0f} %" if percent in (0, 100) else f"{percent:.1f} %"
+
+
+def range_text(low: float | None, high: float | None) -> str:
+    """Return a range of tokens, or its one value where both ends agree; an unknown end reads as not reported.
+
+    >>> range_text(512, 4096), range_text(512, 512), range_text(None, 4096)
+    ('512 to 4,096', '512', '— to 4,096')
+    """
+    return tokens(low) if low == high else f"{tokens(low)} to {tokens(high)}"
+
+
+# --- time -----------------------------------------------------------------------------------------------------------
+
+
+def age(age_s: float) -> str:
+    """Return an age in at most two units, as the ticking age in the browser writes it too.
+
+    >>> [age(s) for s in (0, 59.9, 60, 3_599, 3_600, 90_000)]
+    ['0 s', '59 s', '1 min', '59 min', '1 h 0 min', '1 d 1 h']
+    """
+    whole = max(0, math.floor(age_s))
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3_600:
+        return f"{whole // 60} min"
+    if whole < 86_400:
+        return f"{whole // 3_600} h {whole % 3_600 // 60} min"
+    return f"{whole // 86_400} d {whole % 86_400 // 3_600} h"
+
+
+def instant(at: datetime) -> str:
+    """Return an instant in UTC, to the second.
+
+    >>> instant(datetime(2026, 11, 29, 19, 39, 1, tzinfo=UTC))
+    '29 Nov 2026 19:39:01 UTC'
+    """
+    utc = at.astimezone(UTC)
+    return f"{utc.day} {_MONTHS[utc.month - 1]} {utc.year} {utc:%H:%M:%S} UTC"
+
+
+def clock_time(at: datetime) -> str:
+    """Return the time of the day in UTC, for an instant that is near.
+
+    >>> clock_time(datetime(2026, 11, 29, 12, 4, 59, tzinfo=UTC))
+    '12:04 UTC'
+    """
+    return f"{at.astimezone(UTC):%H:%M} UTC"
+
+
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")

@@ -1,0 +1,144 @@
+"""The words of the product, each kept in one place: states, the five kinds of nothing, and the glossary.
+
+A page takes its labels from here, so that one thing has one name on every page, in the exports and in the docs.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+__all__ = ["GLOSSARY", "STATES", "StateWords", "Term", "failed_note", "filtered_note", "gloss", "not_reported_note"]
+
+
+@dataclass(frozen=True, slots=True)
+class StateWords:
+    """How a state of a model at a size reads: its label, the sentence behind it, and whether it is bad news."""
+
+    label: str
+    text: str
+    bad: bool = False
+
+
+STATES: Final[dict[str, StateWords]] = {
+    "full": StateWords("full", "The estimated wait is at or below the full wait: the allowance is the ceiling."),
+    "falling": StateWords("falling", "The estimated wait lies between the two marks: the allowance falls with it."),
+    "floor": StateWords("floor", "The estimated wait is at or above the floor wait: the allowance is the floor.", bad=True),
+    "no_worker": StateWords(
+        "no worker",
+        "No online worker outside maintenance serves this model, so the allowance is the floor.",
+        bad=True,
+    ),
+    "too_large": StateWords(
+        "too large", "Workers serve this model, and none of them takes a request of this size: the allowance is the floor."
+    ),
+    "unknown": StateWords(
+        "unknown", "The server's list does not name this model, so its queue, wait and allowance are not known."
+    ),
+}
+"""State of a model at a size (design §1) → its words, in the order from best to least known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """One glossary entry: the word as it is written in running text, and one sentence."""
+
+    word: str
+    text: str
+
+
+GLOSSARY: Final[dict[str, Term]] = {
+    "allowance": Term(
+        "allowance", "Output tokens up to which a text request of a requester without kudos is served without a kudos hold."
+    ),
+    "size": Term("size", "The output tokens a request asks for (max_length). The larger, the fewer workers can take it."),
+    "context": Term("context", "The prompt tokens a request asks room for (max_context_length)."),
+    "ceiling": Term("ceiling", "The largest allowance, given at a short estimated wait."),
+    "floor": Term("floor", "The smallest allowance, given at a long estimated wait and where no worker is eligible."),
+    "full_wait": Term("full wait", "The estimated wait up to which the allowance is the ceiling."),
+    "floor_wait": Term("floor wait", "The estimated wait from which the allowance is the floor."),
+    "estimated_wait": Term(
+        "estimated wait",
+        "Queued output tokens ahead of a request that its eligible workers could take, divided by their combined speed.",
+    ),
+    "named": Term(
+        "named", "The estimate from the queue that the server lists for the model asked for. A reading of public figures."
+    ),
+    "at_worst": Term(
+        "at worst",
+        "The estimate if the list hides as much as it can: several generations a request, requests that name no model, and "
+        "what the same workers serve besides. A scenario and not a bound.",
+    ),
+    "eligible_worker": Term(
+        "eligible worker",
+        "An online worker outside maintenance that serves the model and takes the size and the context asked for.",
+    ),
+    "combined_speed": Term(
+        "combined speed",
+        "The measured speeds of the eligible workers, added up. A worker that has completed no job counts as assumed speed.",
+    ),
+    "assumed_speed": Term("assumed speed", "What a worker without a measured speed counts in the combined speed."),
+    "queued_tokens": Term(
+        "queued tokens", "Output tokens that waiting requests ask for, as the server lists them: each request once."
+    ),
+    "largest_free_request": Term(
+        "largest free request",
+        "The largest size that some online worker could take and that is within the allowance measured at that same size.",
+    ),
+    "demand": Term("demand", "Requests for the model within a day, which the server counts once a day."),
+    "any_model": Term("any model", "A request that names no model: every online worker that takes its size is eligible."),
+    "requester": Term("requester", "Who asks: the anonymous account, a registered account, or a shared key."),
+    "outcome": Term("outcome", "What became of a request: free, funded, downgraded or refused."),
+    "free": Term("free", "Served within the allowance, without a hold."),
+    "funded": Term("funded", "Above the allowance, and admitted with its kudos held."),
+    "downgraded": Term("downgraded", "Lowered to the allowance in place of a refusal, which the requester allowed."),
+    "refused": Term("refused", "Above the allowance and not payable, or with no worker that could serve it."),
+    "hold": Term("hold", "Kudos or money set aside when a request is admitted, until its real cost is known."),
+    "settle": Term("settle", "Replace a hold by the real cost, when the response is there."),
+    "kudos": Term("kudos", "The horde's own unit of account: earned by serving, spent by asking."),
+    "dry_run": Term("dry run", "A request that only asks what it would cost, and is refused as the real one would be."),
+    "queue_wait": Term("queue wait", "The measured time from the creation of a request to its assignment to a worker."),
+    "declaration_gap": Term(
+        "declaration gap", "By how much a request asks for more output or context than any online worker of its models declares."
+    ),
+}
+"""Key → term. One definition for the pages, the tooltips and the docs."""
+
+
+def gloss(*keys: str) -> str:
+    """Return the definitions of some terms as one tooltip.
+
+    >>> gloss("demand")
+    'Requests for the model within a day, which the server counts once a day.'
+    """
+    return "\n\n".join(GLOSSARY[key].text for key in keys)
+
+
+# --- the five kinds of nothing (zero is written as 0, no eligible worker is a state) -----------------------------------
+
+
+def not_reported_note(what: str) -> str:
+    """Return the sentence for a figure that the source does not report.
+
+    >>> not_reported_note("modes")
+    'The source does not report modes.'
+    """
+    return f"The source does not report {what}."
+
+
+def filtered_note(hidden: int, what: str = "rows") -> str:
+    """Return the sentence for a view whose filters leave nothing.
+
+    >>> filtered_note(412)
+    'The filters hide all 412 rows.'
+    """
+    return f"The filters hide all {hidden:,} {what}."
+
+
+def failed_note(reason: str, good_at: str | None) -> str:
+    """Return the sentence for a source that fails, with the time of the last good value if there is one.
+
+    >>> failed_note("source answers 429", "12:04 UTC")
+    'source answers 429, last good value of 12:04 UTC'
+    >>> failed_note("source answers 429", None)
+    'source answers 429, no good value yet'
+    """
+    return f"{reason}, no good value yet" if good_at is None else f"{reason}, last good value of {good_at}"

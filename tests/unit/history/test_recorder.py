@@ -1,0 +1,197 @@
+"""The recorder survives what goes wrong: each thing named, the time between stored as a gap."""
+
+import itertools
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from horde_policy.clock import FixedClock
+from horde_policy.errors import SourceThrottled, SourceUnavailable, StoreError
+from horde_policy.frames.snapshot import Snapshot, SourceKind
+from horde_policy.history.reading import events_between, gaps_between, poll_instants, snapshot_at
+from horde_policy.history.recorder import Recorder
+from horde_policy.history.store import HistoryStore
+from horde_policy.sources.recorded import load_recorded
+
+RECORDED = Path(__file__).parents[3] / "data" / "recorded"
+START = datetime(2026, 11, 29, 12, tzinfo=UTC)
+LONG_AGO, LONG_AHEAD = START - timedelta(days=9), START + timedelta(days=9)
+
+
+class MadeSource:
+    """A source whose answers and failures a test sets."""
+
+    kind: SourceKind = "recorded"
+    refresh_s = 10.0
+    name = "made up"
+
+    def __init__(self, clock: FixedClock) -> None:
+        self.clock = clock
+        self.base = load_recorded(RECORDED / "snapshot")
+        self.failing: Exception | None = None
+
+    def load(self) -> Snapshot:
+        if self.failing is not None:
+            raise self.failing
+        return replace(self.base, fetched_at=self.clock.now(), source=self.name)
+
+
+class Bench:
+    """A recorder on a made clock: ``go(n)`` lets n intervals pass, one poll each."""
+
+    def __init__(self, path: Path) -> None:
+        self.clock = FixedClock(START)
+        self.mono_s = 0.0
+        self.source = MadeSource(self.clock)
+        self.store = HistoryStore(path)
+        self.recorder = self.new_recorder("first")
+
+    def new_recorder(self, owner: str) -> Recorder:
+        return Recorder(self.source, self.store, clock=self.clock, monotonic=lambda: self.mono_s, owner=owner)
+
+    def go(self, polls: int, seconds: float = 30.0) -> list[str]:
+        states: list[str] = []
+        for _ in range(polls):
+            states.append(self.recorder.step().state)
+            self.clock.advance(seconds)
+            self.mono_s += seconds
+        return states
+
+    def instants(self) -> list[datetime]:
+        return poll_instants(self.store, LONG_AGO, LONG_AHEAD, "made up").to_list()
+
+    def gaps(self) -> list[tuple[float, str]]:
+        rows = gaps_between(self.store, LONG_AGO, LONG_AHEAD, "made up").rows()
+        return [((to - start).total_seconds(), reason) for start, to, reason in rows]
+
+    def event_kinds(self) -> list[str]:
+        return events_between(self.store, LONG_AGO, LONG_AHEAD, "made up")["kind"].to_list()
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    made = Bench(tmp_path / "history.sqlite")
+    yield made
+    made.store.close()
+
+
+def test_every_interval_is_a_poll_and_none_a_gap(bench: Bench) -> None:
+    assert bench.go(10) == ["recording"] * 10
+    assert bench.instants() == [START + timedelta(seconds=30 * n) for n in range(10)]
+    assert bench.gaps() == []
+    assert bench.event_kinds() == ["started"]
+
+
+def test_a_server_away_for_an_hour_is_a_gap_with_its_reason(bench: Bench) -> None:
+    bench.go(2)
+    bench.source.failing = SourceUnavailable("made up", "no answer within 10 s")
+    assert set(bench.go(120)) == {"source_away"}
+    bench.source.failing = None
+    assert bench.go(1) == ["recording"]
+    [(seconds, reason)] = bench.gaps()
+    assert seconds == 121 * 30
+    assert "no answer within 10 s" in reason
+    assert bench.event_kinds() == ["started", "source_away"]
+
+
+def test_a_throttled_source_is_left_alone_as_long_as_it_asks(bench: Bench) -> None:
+    bench.go(1)
+    bench.source.failing = SourceThrottled("made up", "429", retry_after_s=75.0)
+    state = bench.recorder.step()
+    assert (state.state, state.wait_s) == ("throttled", 75.0)
+    bench.source.failing = SourceThrottled("made up", "429", retry_after_s=None)
+    assert bench.recorder.step().wait_s == 30.0
+
+
+def test_a_restart_goes_on_and_the_time_between_is_a_gap(bench: Bench) -> None:
+    bench.go(3)
+    bench.clock.advance(600)
+    bench.mono_s += 600
+    bench.recorder = bench.new_recorder("after the restart")
+    assert bench.go(2) == ["recording"] * 2
+    assert bench.gaps() == [(630.0, "the recorder was not running")]
+
+
+def test_two_recorders_do_not_double(bench: Bench) -> None:
+    other = bench.new_recorder("second")
+    for _ in range(5):
+        assert bench.go(1) == ["recording"]
+        assert other.step().state == "standby"
+    assert len(bench.instants()) == 5
+    # the first one dies; when its lease has run out the second takes over
+    bench.clock.advance(200)
+    bench.mono_s += 200
+    assert other.step().state == "recording"
+    assert bench.recorder.step().state == "standby"
+
+
+def test_a_clock_set_back_loses_no_poll_and_no_order(bench: Bench) -> None:
+    bench.go(4)
+    bench.clock.advance(-3600)
+    assert bench.go(4) == ["recording"] * 4
+    instants = bench.instants()
+    assert len(instants) == 8
+    assert instants == sorted(instants)
+    assert [(b - a).total_seconds() for a, b in itertools.pairwise(instants)] == [30.0] * 7
+    assert bench.event_kinds() == ["started", "clock_set_back"]
+    bench.clock.advance(7200)
+    bench.mono_s += 7200
+    bench.go(1)
+    assert bench.event_kinds()[-1] == "clock_caught_up"
+
+
+def failing_write(store: HistoryStore, message: str) -> Callable[..., None]:
+    def write(*_args: object, **_kwargs: object) -> None:
+        raise StoreError(store.name, message)
+
+    return write
+
+
+@pytest.mark.parametrize("message", ["the disk, or the store's page limit, is full", "another process held the store"])
+def test_a_store_that_fails_is_survived_and_named(bench: Bench, monkeypatch: pytest.MonkeyPatch, message: str) -> None:
+    bench.go(2)
+    with monkeypatch.context() as patched:
+        patched.setattr(bench.store, "write", failing_write(bench.store, message))
+        assert set(bench.go(10)) == {"store_failing"}
+        assert message in bench.recorder.state.text
+    assert bench.go(1) == ["recording"]
+    [(seconds, reason)] = bench.gaps()
+    assert seconds == 11 * 30
+    assert message in reason
+    assert "store_failing" in bench.event_kinds()
+
+
+def test_a_real_full_disk_is_survived(tmp_path: Path) -> None:
+    bench = Bench(tmp_path / "history.sqlite")
+    bench.store.close()
+    bench.store = HistoryStore(tmp_path / "history.sqlite", max_pages=45)
+    bench.recorder = bench.new_recorder("first")
+    states = []
+    for number in range(400):
+        queued = bench.source.base.models
+        assert queued is not None
+        bench.source.base = replace(bench.source.base, models=queued.with_columns(queued_tokens=float(number)))
+        states += bench.go(1)
+        if states[-1] == "store_failing":
+            break
+    assert states[-1] == "store_failing"
+    assert "full" in bench.recorder.state.text
+    kept = bench.instants()
+    assert snapshot_at(bench.store, kept[-1], "made up").fetched_at == kept[-1]
+    bench.store.close()
+
+
+def test_what_the_watcher_tells_is_stored_with_the_poll(bench: Bench) -> None:
+    bench.recorder = Recorder(
+        bench.source,
+        bench.store,
+        clock=bench.clock,
+        monotonic=lambda: bench.mono_s,
+        owner="first",
+        watcher=lambda snapshot: [("alert_began", f"{snapshot.workers.height} workers")],
+    )
+    bench.go(1)
+    assert bench.event_kinds() == ["started", "alert_began"]

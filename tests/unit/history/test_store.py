@@ -1,0 +1,190 @@
+"""What is stored comes back: every snapshot at every instant, whatever changed in between."""
+
+import random
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+
+from horde_policy.errors import InputError, StoreError
+from horde_policy.frames.models import MODELS
+from horde_policy.frames.snapshot import Performance, Snapshot
+from horde_policy.frames.workers import WORKERS
+from horde_policy.history.reading import gaps_between, model_changes, poll_instants, snapshot_at, sources_in, worker_changes
+from horde_policy.history.store import KEYFRAME_EVERY_POLLS, HistoryStore
+from horde_policy.sources.recorded import load_recorded
+
+RECORDED = Path(__file__).parents[3] / "data" / "recorded"
+START = datetime(2026, 11, 29, 12, tzinfo=UTC)
+COUNTS = ("requests_fulfilled", "uncompleted_jobs", "uptime_s")
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[HistoryStore]:
+    opened = HistoryStore(tmp_path / "history.sqlite")
+    yield opened
+    opened.close()
+
+
+def changing_horde(polls: int, seed: int) -> list[Snapshot]:
+    """Snapshots of a made-up horde whose workers come and go and whose queues move."""
+    rng = random.Random(seed)
+    base = load_recorded(RECORDED / "snapshot")
+    assert base.models is not None
+    snapshots = []
+    workers, models = base.workers, base.models
+    for number in range(polls):
+        present = [rng.random() > 0.1 for _ in range(workers.height)]
+        speeds = [rng.choice([None, round(rng.uniform(1, 60), 1), rng.uniform(1, 60)]) for _ in range(workers.height)]
+        moved = workers.with_columns(pl.Series("speed_tok_per_s", speeds, dtype=pl.Float64)).filter(pl.Series(present))
+        listed = [rng.random() > 0.1 for _ in range(models.height)]
+        queued = [float(rng.randrange(0, 5000)) for _ in range(models.height)]
+        moving = models.with_columns(pl.Series("queued_tokens", queued)).filter(pl.Series(listed))
+        snapshots.append(
+            replace(
+                base,
+                fetched_at=START + timedelta(seconds=30 * number),
+                workers=moved,
+                models=None if rng.random() < 0.05 else moving,
+                performance=Performance(queued_tokens=float(rng.randrange(9000))) if rng.random() > 0.1 else None,
+            )
+        )
+    return snapshots
+
+
+def assert_same_figures(found: Snapshot, served: Snapshot) -> None:
+    assert found.fetched_at == served.fetched_at
+    assert_frame_equal(found.workers.drop(COUNTS), served.workers.drop(COUNTS))
+    assert (found.models is None) == (served.models is None)
+    if found.models is not None and served.models is not None:
+        assert_frame_equal(found.models, served.models)
+    assert found.performance == served.performance
+    assert found.modes == served.modes
+    assert found.problems == served.problems
+    assert (found.demand is None) == (served.demand is None)
+
+
+@pytest.mark.parametrize("folder", sorted(path.name for path in RECORDED.iterdir() if path.is_dir()))
+def test_a_recorded_snapshot_comes_back_as_it_was(store: HistoryStore, folder: str) -> None:
+    served = load_recorded(RECORDED / folder)
+    store.write(served)
+    assert_same_figures(snapshot_at(store, served.fetched_at), served)
+
+
+def test_every_instant_gives_the_last_snapshot_before_it(store: HistoryStore) -> None:
+    snapshots = changing_horde(2 * KEYFRAME_EVERY_POLLS + 20, seed=1)
+    for snapshot in snapshots:
+        assert store.write(snapshot).poll is not None
+    for served in snapshots[::7]:
+        assert_same_figures(snapshot_at(store, served.fetched_at + timedelta(seconds=29)), served)
+    with pytest.raises(InputError, match="before the first poll"):
+        snapshot_at(store, START - timedelta(seconds=1))
+
+
+def test_a_store_opened_anew_goes_on_where_it_was(tmp_path: Path) -> None:
+    snapshots = changing_horde(20, seed=2)
+    for snapshot in snapshots:
+        store = HistoryStore(tmp_path / "history.sqlite")
+        store.write(snapshot)
+        store.close()
+    store = HistoryStore(tmp_path / "history.sqlite", read_only=True)
+    for served in snapshots:
+        assert_same_figures(snapshot_at(store, served.fetched_at), served)
+    assert [span.polls for span in sources_in(store)] == [20]
+    store.close()
+
+
+def test_the_same_poll_twice_is_stored_once(store: HistoryStore) -> None:
+    first = load_recorded(RECORDED / "snapshot")
+    assert store.write(first).poll == 1
+    assert store.write(first).poll is None
+    assert store.write(replace(first, fetched_at=first.fetched_at - timedelta(seconds=5))).poll is None
+    assert poll_instants(store, first.fetched_at, first.fetched_at).len() == 1
+
+
+def test_a_range_tells_each_change_and_the_state_at_its_start(store: HistoryStore) -> None:
+    snapshots = changing_horde(KEYFRAME_EVERY_POLLS + 30, seed=3)
+    for snapshot in snapshots:
+        store.write(snapshot)
+    first, last = 40, KEYFRAME_EVERY_POLLS + 20
+    start, end = snapshots[first].fetched_at, snapshots[last].fetched_at
+    models = model_changes(store, start, end)
+    workers = worker_changes(store, start, end)
+    for served in snapshots[first : last + 1 : 5]:
+        upto = models.filter(pl.col("at") <= served.fetched_at).group_by("model").last().filter("listed")
+        told = dict(upto.select("model", "queued_tokens").iter_rows())
+        listed = MODELS.empty() if served.models is None else served.models
+        assert told == dict(listed.select("model", "queued_tokens").iter_rows())
+        there = workers.filter(pl.col("at") <= served.fetched_at).group_by("worker_id").last().filter("present")
+        speeds = dict(there.select("worker_id", "speed_tok_per_s").iter_rows())
+        assert speeds == dict(served.workers.select("worker_id", "speed_tok_per_s").iter_rows())
+
+
+def test_a_gap_is_stored_with_its_reason(store: HistoryStore) -> None:
+    first, second = changing_horde(2, seed=4)
+    later = replace(second, fetched_at=first.fetched_at + timedelta(hours=1))
+    store.write(first)
+    store.write(later, gap_reason="the server was away")
+    gaps = gaps_between(store, first.fetched_at, later.fetched_at)
+    assert gaps.rows() == [(first.fetched_at, later.fetched_at, "the server was away")]
+
+
+def test_one_owner_records_a_source_at_a_time(store: HistoryStore) -> None:
+    now = START
+    snapshot = load_recorded(RECORDED / "snapshot")
+    assert store.take_lease(snapshot.source, "first", now, 90)
+    assert not store.take_lease(snapshot.source, "second", now, 90)
+    assert store.write(snapshot, owner="second").poll is None
+    assert store.write(snapshot, owner="first").poll == 1
+    assert store.take_lease(snapshot.source, "second", now + timedelta(seconds=91), 90), "a dead owner's lease runs out"
+    assert not store.take_lease(snapshot.source, "first", now + timedelta(seconds=92), 90)
+
+
+def test_a_lease_from_a_clock_that_was_ahead_does_not_block_for_ever(store: HistoryStore) -> None:
+    assert store.take_lease("horde", "first", START + timedelta(days=1), 90)
+    assert store.take_lease("horde", "second", START, 90)
+
+
+def test_a_full_disk_is_named_and_what_was_stored_stays(tmp_path: Path) -> None:
+    snapshots = changing_horde(400, seed=5)
+    store = HistoryStore(tmp_path / "history.sqlite", max_pages=40)
+    kept: list[Snapshot] = []
+
+    def record_all() -> None:
+        for snapshot in snapshots:
+            store.write(snapshot)
+            kept.append(snapshot)
+
+    with pytest.raises(StoreError, match="full"):
+        record_all()
+    assert kept
+    assert_same_figures(snapshot_at(store, kept[-1].fetched_at), kept[-1])
+    store.close()
+    roomier = HistoryStore(tmp_path / "history.sqlite")
+    assert roomier.write(snapshots[len(kept)]).poll == len(kept) + 1
+    assert_same_figures(snapshot_at(roomier, snapshots[len(kept)].fetched_at), snapshots[len(kept)])
+    roomier.close()
+
+
+@pytest.mark.parametrize("content", [b"no database at all" * 100, b""])
+def test_a_file_that_is_no_store_is_refused(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "other.sqlite"
+    path.write_bytes(content)
+    with pytest.raises(StoreError, match="not a history store"):
+        HistoryStore(path, read_only=True)
+
+
+def test_a_missing_store_is_not_made_by_reading(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="no such"):
+        HistoryStore(tmp_path / "none.sqlite", read_only=True)
+    assert not (tmp_path / "none.sqlite").exists()
+
+
+def test_workers_of_a_snapshot_match_their_schema(store: HistoryStore) -> None:
+    served = load_recorded(RECORDED / "production_2023-07")
+    store.write(served)
+    assert snapshot_at(store, served.fetched_at).workers.schema == WORKERS.empty().schema

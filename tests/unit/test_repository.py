@@ -1,0 +1,71 @@
+"""What must hold for the repository itself: the lock, the words, the records of decisions."""
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+TEXT_ENDINGS = {".py", ".md", ".toml", ".txt", ".lock", ".yml", ".yaml", ".json", ".cfg", ".sh", ""}
+
+
+def tracked() -> list[Path]:
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    return [ROOT / name for name in listed.split("\0") if name and (ROOT / name).is_file()]
+
+
+def requirement_names(path: Path) -> list[str]:
+    lines = [line.split("#")[0].strip() for line in path.read_text(encoding="utf-8").splitlines()]
+    return [re.split(r"[\[<>=!~ ]", line)[0] for line in lines if line and not line.startswith("-")]
+
+
+def normal(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def test_the_lock_holds_versions_and_nothing_else() -> None:
+    lines = (ROOT / "requirements.lock").read_text(encoding="utf-8").splitlines()
+    astray = [line for line in lines if not re.fullmatch(r"[A-Za-z0-9_.-]+==[A-Za-z0-9_.+!-]+", line)]
+    assert lines
+    assert not astray, f"index, link or unpinned lines in the lock: {astray}"
+
+
+@pytest.mark.parametrize("path", sorted(ROOT.glob("requirements*.txt")), ids=lambda path: path.name)
+def test_every_requirement_is_pinned_in_the_lock(path: Path) -> None:
+    pinned = {normal(line.split("==")[0]) for line in (ROOT / "requirements.lock").read_text(encoding="utf-8").splitlines()}
+    missing = [name for name in requirement_names(path) if normal(name) not in pinned]
+    assert not missing, f"{path.name} names {missing}, which the lock does not pin: run `make lock`"
+
+
+def test_no_requirement_file_names_a_registry() -> None:
+    for path in ROOT.glob("requirements*"):
+        text = path.read_text(encoding="utf-8")
+        assert not re.search(r"--(extra-)?index-url|--find-links|://|^-[if] ", text, re.MULTILINE), path.name
+
+
+def test_nothing_tracked_holds_a_path_of_a_machine() -> None:
+    homes = "|".join(("work", "farm", "root"))
+    pattern = re.compile(rf"(?<![\w./-])/({homes})/")
+    found = []
+    for path in tracked():
+        if path.suffix in TEXT_ENDINGS and path.stat().st_size < 1_000_000:
+            text = path.read_text(encoding="utf-8", errors="replace")
+            found += [f"{path.relative_to(ROOT)}:{n}" for n, line in enumerate(text.splitlines(), 1) if pattern.search(line)]
+    assert not found
+
+
+def test_decisions_have_a_number_of_their_own_and_a_title() -> None:
+    records = sorted((ROOT / "docs" / "decisions").glob("[0-9]*.md"))
+    numbers = [path.name[:4] for path in records]
+    assert records
+    assert len(numbers) == len(set(numbers)), "two decisions share a number"
+    for path in records:
+        assert path.read_text(encoding="utf-8").lstrip().startswith("# "), f"{path.name} has no title"
+        assert re.fullmatch(r"\d{4}-[a-z0-9-]+\.md", path.name), path.name
+
+
+def test_no_module_has_a_name_that_says_nothing() -> None:
+    empty = {"utils", "util", "helpers", "helper", "manager", "common", "misc"}
+    found = [str(p.relative_to(ROOT)) for p in tracked() if p.suffix == ".py" and p.stem in empty]
+    assert not found
