@@ -15,6 +15,7 @@ from horde_policy.budget.usage import TokenUsage, find_usage, read_usage
 __all__ = ["StreamReader", "is_usage_only", "read_stream"]
 
 MAX_PENDING_BYTES = 64 * 1024 * 1024
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 BETWEEN_VALUES = " \t\r\n,[]"
 _DECODER = json.JSONDecoder()
 
@@ -72,8 +73,8 @@ class StreamReader:
         """Take the next bytes of the response body, as they arrived."""
         self._rest += piece.encode(errors="replace") if isinstance(piece, str) else piece
         if self._as_json is None:
-            start = self._rest.removeprefix(b"\xef\xbb\xbf").lstrip()
-            if not start:
+            start = self._rest.removeprefix(BYTE_ORDER_MARK).lstrip()
+            if not start or BYTE_ORDER_MARK.startswith(self._rest):
                 return
             self._as_json, self._rest = start[:1] in (b"{", b"["), start
         if not self._as_json:
