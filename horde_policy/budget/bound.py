@@ -31,6 +31,7 @@ __all__ = [
     "gap_ratio",
     "input_excess_atto",
     "quantile_up",
+    "split_limit_pico",
     "worst_case",
 ]
 
@@ -44,17 +45,19 @@ class Certain:
 class Declared:
     """Every input is at most ``factor`` times its estimate, at the dearest class: for planning; the operator says k."""
 
-    factor: Decimal = Decimal("1.7")
+    factor: Decimal | str = Decimal("1.7")
 
     def __post_init__(self) -> None:
-        factor = decimal_of(self.factor, "declared input factor")
-        if not 0 <= factor <= 1_000_000:
+        if not 0 <= decimal_of(self.factor, "declared input factor") <= 1_000_000:
             raise ConfigError("declared input factor", str(self.factor), "must be from 0 to 1000000")
-        object.__setattr__(self, "factor", factor)
 
     def tokens(self, estimate_tokens: int) -> int:
-        """Return k · I_est, rounded up to a whole token."""
-        product = EXACT.multiply(self.factor, Decimal(estimate_tokens))
+        """Return k · I_est, rounded up to a whole token.
+
+        >>> Declared("1.7").tokens(3)
+        6
+        """
+        product = EXACT.multiply(decimal_of(self.factor, "declared input factor"), Decimal(estimate_tokens))
         whole = int(product)
         return whole + (product > whole)
 
@@ -310,6 +313,22 @@ def bound_without_count(limit_pico: int, request: Reservation, *, open_cap: int 
     if open_cap is not None:
         found.append(pico_up(open_cap * gap))
     return min(found, default=None)
+
+
+def split_limit_pico(limit_pico: int, replicas: int, margin: Decimal | str = Decimal(0)) -> int:
+    """Return the limit of each of so many replicas that share no store: L · (1 − margin) ÷ N, rounded down.
+
+    Together they cannot admit more than L, but a replica refuses while others have money left.
+
+    >>> split_limit_pico(100 * 10**12, 5, "0.01")
+    19800000000000
+    """
+    if isinstance(replicas, bool) or not isinstance(replicas, int) or not 1 <= replicas <= 10_000:
+        raise ConfigError("replicas", replicas, "must be a whole number from 1 to 10000")
+    share = decimal_of(margin, "margin")
+    if not 0 <= share < 1:
+        raise ConfigError("margin", str(margin), "must be at least 0 and below 1")
+    return int(EXACT.multiply(Decimal(limit_pico), 1 - share)) // replicas
 
 
 def _output_gap_atto(request: Reservation) -> int:

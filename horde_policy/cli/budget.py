@@ -179,7 +179,7 @@ def _assumption(text: str, ledger: Ledger) -> InputAssumption:
     if kind == "certain" and not factor:
         return Certain()
     if kind == "declared":
-        return Declared(factor) if factor else Declared()  # type: ignore[arg-type]
+        return Declared(factor) if factor else Declared()
     if kind == "measured" and not factor:
         excess = ledger.measured_excess()
         if excess is None:
