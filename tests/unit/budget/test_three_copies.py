@@ -18,7 +18,7 @@ def checked(figures: Figures) -> None:
     assert figures.largest_over_pico <= figures.bound_there_pico
     if figures.mode == "full":
         # only the input can cost more than was held for it: almost nothing of the limit
-        assert figures.largest_over_pico * 50 < int(LIMIT_USD) * USD
+        assert figures.largest_over_pico * 20 < int(LIMIT_USD) * USD
     else:
         assert figures.over > 0, "the run must reach the limit and go over it, or it shows nothing"
 

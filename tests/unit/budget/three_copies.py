@@ -7,6 +7,7 @@ Every request is made from its id alone, so that whoever looks afterwards knows 
 import multiprocessing
 import os
 import random
+import signal
 import tempfile
 import time
 from dataclasses import dataclass
@@ -62,14 +63,13 @@ def request_of(request_id: str, mode: str) -> Request:
     return Request(reservation, usage, RealInput(inputs, short, long), ending)
 
 
-def be_a_copy(url: str, name: str, mode: str) -> None:
-    """Admit, run and settle requests until killed; a spent budget is left for the next one."""
+def be_a_copy(url: str, name: str, mode: str, budget: int, budgets: int) -> None:
+    """Admit, run and settle requests until killed; a spent budget is left for the next one, and after the last it waits."""
     rng = random.Random(name)
     ledger = Ledger(url, owner=name, expiry_s=EXPIRY_S, patience_s=60)
     open_requests: list[tuple[Hold, Request]] = []
-    budget = 0
     number = 0
-    while True:
+    while budget < budgets:
         if open_requests and (len(open_requests) >= 6 or rng.random() < 0.5):
             hold, request = open_requests.pop(rng.randrange(len(open_requests)))
             if request.ending == "usage":
@@ -91,6 +91,7 @@ def be_a_copy(url: str, name: str, mode: str) -> None:
         if number % 50 == 0:
             ledger.reap()
         time.sleep(rng.uniform(0, 0.004))
+    signal.pause()
 
 
 @dataclass
@@ -122,24 +123,31 @@ class Figures:
 
 def run(url: str, *, mode: str, requests: int, seed: int = 1) -> Figures:
     """Let three copies work until so many requests were admitted, killing one every now and then; check every moment."""
-    rng = random.Random(seed)
     figures = Figures("PostgreSQL" if url.startswith("postgresql") else "SQLite", mode)
-    ledger = Ledger(url, owner="watcher", patience_s=60)
-    for number in range(requests // ADMITTED_EACH + 100):
+    with Ledger(url, owner="watcher", patience_s=60) as ledger:
+        let_them_work(ledger, url, figures, requests, seed)
+        take_stock(ledger, figures, random.Random(seed))
+        check_every_moment(ledger, figures)
+    return figures
+
+
+def let_them_work(ledger: Ledger, url: str, figures: Figures, requests: int, seed: int) -> None:
+    """Run three copies until enough was admitted, killing one at a time on the way and all of them at the end."""
+    rng = random.Random(seed)
+    budgets = requests // ADMITTED_EACH + 100
+    for number in range(budgets):
         ledger.set_budget(f"team-{number}", Limit("total", LIMIT_USD))
     began = time.monotonic()
-    copies = [start_copy(url, f"{seed}.{slot}.0", mode) for slot in range(COPIES)]
+    copies = [start_copy(url, f"{seed}.{slot}.0", figures.mode, 0, budgets) for slot in range(COPIES)]
     try:
         while figures.admitted < requests or figures.kills < LEAST_KILLS:
             time.sleep(rng.uniform(0.02, 0.1))
-            figures.admitted = ledger.store.read(
-                lambda connection: connection.execute(sa.text("SELECT count(*) FROM holds")).scalar_one()
-            )
+            figures.admitted, used = ledger.store.read(progress)
             slot = rng.randrange(COPIES)
             if figures.admitted > ADMITTED_BETWEEN_KILLS * (figures.kills + 1):
                 kill(copies[slot])
                 figures.kills += 1
-                copies[slot] = start_copy(url, f"{seed}.{slot}.{figures.kills}", mode)
+                copies[slot] = start_copy(url, f"{seed}.{slot}.{figures.kills}", figures.mode, max(0, used - 1), budgets)
             elif copies[slot].exitcode is not None:
                 raise RuntimeError(f"a copy ended by itself with {copies[slot].exitcode}")
     finally:
@@ -147,15 +155,19 @@ def run(url: str, *, mode: str, requests: int, seed: int = 1) -> Figures:
             kill(copy)
     figures.kills += COPIES
     figures.seconds = time.monotonic() - began
-    take_stock(ledger, figures, rng)
-    check_every_moment(ledger, figures)
-    ledger.close()
-    return figures
 
 
-def start_copy(url: str, name: str, mode: str) -> BaseProcess:
-    """Start one copy as a process of its own."""
-    copy = FORK.Process(target=be_a_copy, args=(url, name, mode), daemon=True)
+def progress(connection: sa.Connection) -> tuple[int, int]:
+    """Return the requests admitted and the budgets used so far."""
+    row = connection.execute(
+        sa.text("SELECT (SELECT count(*) FROM holds), (SELECT count(DISTINCT window_id) FROM entries)")
+    ).one()
+    return row[0], row[1]
+
+
+def start_copy(url: str, name: str, mode: str, budget: int, budgets: int) -> BaseProcess:
+    """Start one copy as a process of its own, at the first budget that may have money left."""
+    copy = FORK.Process(target=be_a_copy, args=(url, name, mode, budget, budgets), daemon=True)
     copy.start()
     return copy
 
