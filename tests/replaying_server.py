@@ -135,7 +135,7 @@ class ReplayingServer:
         self.extra_headers: dict[str, str] = {}
         self.date: str | None = None
         self.folder = Path(folder)
-        self._server = ThreadingHTTPServer(("127.0.0.1", port), self._answerer())
+        self._server = ThreadingHTTPServer(("127.0.0.1", port), type("Answerer", (Answerer,), {"replaying": self}))
         self._server.daemon_threads = True
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
 
@@ -232,94 +232,93 @@ class ReplayingServer:
             self.fail(wanted["fail"], on=wanted.get("on"), status=int(wanted.get("status", 500)))
         return as_json(200, {"folder": str(self.folder), "asked": sum(self.counts.values())})
 
-    def _answerer(self) -> type[BaseHTTPRequestHandler]:
-        replaying = self
 
-        class Answerer(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-            disable_nagle_algorithm = True
+class Answerer(BaseHTTPRequestHandler):
+    """Answers one connection of a replaying server."""
 
-            def log_message(self, format: str, *args: object) -> None:
-                """Keep the tests' output clean."""
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    replaying: "ReplayingServer"
 
-            def do_GET(self) -> None:
-                with contextlib.suppress(ConnectionError):
-                    self._answer("GET")
+    def log_message(self, format: str, *args: object) -> None:
+        """Keep the tests' output clean."""
 
-            def do_POST(self) -> None:
-                with contextlib.suppress(ConnectionError):
-                    self._answer("POST")
+    def do_GET(self) -> None:
+        with contextlib.suppress(ConnectionError):
+            self._answer("GET")
 
-            def _answer(self, method: str) -> None:
-                parts = urlsplit(self.path)
-                query = tuple(sorted(parse_qsl(parts.query, keep_blank_values=True)))
-                body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-                if parts.path == "/_replay" and method == "POST":
-                    self._send(replaying._control(query))
-                    return
-                asked = Asked(method, parts.path, query, {k.lower(): v for k, v in self.headers.items()}, body)
-                replaying._note(asked)
-                failure = replaying._failure(parts.path)
-                if failure is not None:
-                    self._fail(failure)
-                    return
-                reply = replaying._fixed.get(parts.path) or replaying._recording.reply(asked)
-                extra = {name.lower(): (name, value) for name, value in replaying.extra_headers.items()}
-                kept = [(name, value) for name, value in reply.headers if name.lower() not in extra]
-                self._send(Reply(reply.status, reply.body, (*kept, *extra.values())))
+    def do_POST(self) -> None:
+        with contextlib.suppress(ConnectionError):
+            self._answer("POST")
 
-            def _send(self, reply: Reply) -> None:
-                self.send_response_only(reply.status)
-                self.send_header("Date", replaying.date or self.date_time_string())
-                for name, value in reply.headers:
-                    self.send_header(name, value)
-                if not any(name.lower() == "content-length" for name, _ in reply.headers):
-                    self.send_header("Content-Length", str(len(reply.body)))
-                self.end_headers()
-                self.wfile.write(reply.body)
+    def _answer(self, method: str) -> None:
+        parts = urlsplit(self.path)
+        query = tuple(sorted(parse_qsl(parts.query, keep_blank_values=True)))
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        if parts.path == "/_replay" and method == "POST":
+            self._send(self.replaying._control(query))
+            return
+        asked = Asked(method, parts.path, query, {k.lower(): v for k, v in self.headers.items()}, body)
+        self.replaying._note(asked)
+        failure = self.replaying._failure(parts.path)
+        if failure is not None:
+            self._fail(failure)
+            return
+        reply = self.replaying._fixed.get(parts.path) or self.replaying._recording.reply(asked)
+        extra = {name.lower(): (name, value) for name, value in self.replaying.extra_headers.items()}
+        kept = [(name, value) for name, value in reply.headers if name.lower() not in extra]
+        self._send(Reply(reply.status, reply.body, (*kept, *extra.values())))
 
-            def _fail(self, failure: Failure) -> None:
-                after = [("Retry-After", failure.retry_after)] if failure.retry_after is not None else []
-                match failure.kind:
-                    case "status":
-                        self._send(as_json(failure.status, {"message": "Internal Server Error"}))
-                    case "throttled":
-                        self._send(as_json(429, {"message": "90 per 1 minute"}, *after))
-                    case "throttled_rc":
-                        self._send(as_json(429, {"message": "Too many", "rc": "TooManyPrompts"}, *after))
-                    case "garbage":
-                        self._send(Reply(200, b'[{"name": "half'))
-                    case "html":
-                        self._send(Reply(200, b"<html>maintenance</html>", (("Content-Type", "text/html"),)))
-                    case "redirect":
-                        self._send(Reply(302, b"", (("Location", failure.location),)))
-                    case "huge":
-                        self._send(Reply(200, b"[" + b" " * 4_000_000 + b"]"))
-                    case "cut":
-                        self._send(Reply(200, b"[", (("Content-Type", JSON_TYPE), ("Content-Length", "1000"))))
-                        self._drop()
-                    case "drip":
-                        self._send(Reply(200, b"[", (("Content-Type", JSON_TYPE), ("Content-Length", "1000"))))
-                        self._drip()
-                    case "hang":
-                        replaying._released.wait(60)
-                        self._drop()
-                    case "drop":
-                        self._drop()
+    def _send(self, reply: Reply) -> None:
+        self.send_response_only(reply.status)
+        self.send_header("Date", self.replaying.date or self.date_time_string())
+        for name, value in reply.headers:
+            self.send_header(name, value)
+        if not any(name.lower() == "content-length" for name, _ in reply.headers):
+            self.send_header("Content-Length", str(len(reply.body)))
+        self.end_headers()
+        self.wfile.write(reply.body)
 
-            def _drip(self) -> None:
-                """Send a byte now and then, never an end."""
-                with contextlib.suppress(ConnectionError):
-                    while not replaying._released.wait(0.02):
-                        self.wfile.write(b" ")
-                self.close_connection = True
+    def _fail(self, failure: Failure) -> None:
+        after = [("Retry-After", failure.retry_after)] if failure.retry_after is not None else []
+        match failure.kind:
+            case "status":
+                self._send(as_json(failure.status, {"message": "Internal Server Error"}))
+            case "throttled":
+                self._send(as_json(429, {"message": "90 per 1 minute"}, *after))
+            case "throttled_rc":
+                self._send(as_json(429, {"message": "Too many", "rc": "TooManyPrompts"}, *after))
+            case "garbage":
+                self._send(Reply(200, b'[{"name": "half'))
+            case "html":
+                self._send(Reply(200, b"<html>maintenance</html>", (("Content-Type", "text/html"),)))
+            case "redirect":
+                self._send(Reply(302, b"", (("Location", failure.location),)))
+            case "huge":
+                self._send(Reply(200, b"[" + b" " * 4_000_000 + b"]"))
+            case "cut":
+                self._send(Reply(200, b"[", (("Content-Type", JSON_TYPE), ("Content-Length", "1000"))))
+                self._drop()
+            case "drip":
+                self._send(Reply(200, b"[", (("Content-Type", JSON_TYPE), ("Content-Length", "1000"))))
+                self._drip()
+            case "hang":
+                self.replaying._released.wait(60)
+                self._drop()
+            case "drop":
+                self._drop()
 
-            def _drop(self) -> None:
-                with contextlib.suppress(OSError):
-                    self.connection.shutdown(socket.SHUT_RDWR)
-                self.close_connection = True
+    def _drip(self) -> None:
+        """Send a byte now and then, never an end."""
+        with contextlib.suppress(ConnectionError):
+            while not self.replaying._released.wait(0.02):
+                self.wfile.write(b" ")
+        self.close_connection = True
 
-        return Answerer
+    def _drop(self) -> None:
+        with contextlib.suppress(OSError):
+            self.connection.shutdown(socket.SHUT_RDWR)
+        self.close_connection = True
 
 
 def main() -> None:

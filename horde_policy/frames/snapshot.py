@@ -56,7 +56,8 @@ class Snapshot:
     Attributes
     ----------
     fetched_at
-        The oldest part used, UTC: the snapshot is as old as that.
+        The oldest part used, UTC: the snapshot is as old as that. What the server compiles once a day (``demand``) does
+        not count.
     source, source_kind
         The source's name as shown to people, never with a secret; and what kind it is.
     synthetic

@@ -272,7 +272,7 @@ class HordeClient:
         Raises
         ------
         InputError
-            The name is empty, or of dots alone, which no address can hold.
+            The name is empty, of dots alone, or too long: no address can hold it.
         SourceUnavailable, SourceThrottled, SourceFormatError
             As for :meth:`part`.
         """
@@ -297,7 +297,7 @@ class HordeClient:
             return _OneModel(now, Part("models", MODELS.empty(), now), error)
 
     def _one_model(self, model: str) -> Part:
-        once = quote(model, safe="")
+        once = quote(model, safe="", errors="replace")
         encoded = {1: once, 2: quote(once, safe="")}
         path = PARTS["models"].path
         first = self._memory.encodings

@@ -5,10 +5,12 @@ good answers too, and with ``rc`` it means nothing (horde.md §1.1, horde_observ
 """
 
 import email.utils
+import functools
 import ipaddress
 import json
 import math
 import random
+import ssl
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -20,7 +22,7 @@ from urllib.parse import urlsplit, urlunsplit
 import httpx
 
 from horde_policy.clock import Clock
-from horde_policy.errors import ConfigError, SourceFormatError, SourceThrottled, SourceUnavailable, shown
+from horde_policy.errors import ConfigError, InputError, SourceFormatError, SourceThrottled, SourceUnavailable, shown
 
 __all__ = ["Answer", "HttpReader", "Patience", "checked_address", "retry_after_s"]
 
@@ -141,6 +143,12 @@ def _instant(text: str) -> datetime | None:
     return at if at.tzinfo else at.replace(tzinfo=UTC)
 
 
+@functools.cache
+def _tls(*, trust_env: bool) -> ssl.SSLContext:
+    """Return the process's TLS set-up: reading the certificates takes longer than most answers."""
+    return httpx.create_ssl_context(trust_env=trust_env)
+
+
 def _is_loopback(host: str) -> bool:
     try:
         return ipaddress.ip_address(host.strip("[]")).is_loopback
@@ -202,11 +210,13 @@ class HttpReader:
         self._draw = draw or random.Random()
         self._monotonic = monotonic
         self._patience = patience or Patience()
+        trust_env = not _is_loopback(httpx.URL(address).host)
         self._client = httpx.Client(
             headers=dict(headers),
             timeout=httpx.Timeout(self._patience.read_s, connect=self._patience.connect_s),
             follow_redirects=False,
-            trust_env=not _is_loopback(httpx.URL(address).host),
+            trust_env=trust_env,
+            verify=_tls(trust_env=trust_env),
             transport=transport,
         )
 
@@ -227,6 +237,8 @@ class HttpReader:
 
         Raises
         ------
+        InputError
+            Path and query are longer than an address may be.
         SourceUnavailable
             No answer, or a server error, after all tries; a redirect to another host.
         SourceThrottled
@@ -234,7 +246,10 @@ class HttpReader:
         SourceFormatError
             The answer is larger than allowed.
         """
-        url = httpx.URL(self.address + path, params=dict(query)) if query else httpx.URL(self.address + path)
+        try:
+            url = httpx.URL(self.address + path, params=dict(query)) if query else httpx.URL(self.address + path)
+        except httpx.InvalidURL:
+            raise InputError("question", f"to {self.source}", path, "is longer than an address may be") from None
         for attempt in range(1, self._patience.tries + 1):
             try:
                 answer = self._one_try(url)

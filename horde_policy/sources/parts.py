@@ -125,6 +125,29 @@ def _check_reported(payload: WorkerPayload, item: dict[str, Any], subject: str, 
         findings.add("not_reported", subject, f"{', '.join(absent)}: not reported, though figures rest on it")
 
 
+def _worker_row(payload: WorkerPayload, worker_id: str, models: list[str]) -> tuple[Any, ...]:
+    """Return a worker's values in the order of the workers frame."""
+    return (
+        worker_id,
+        payload.name,
+        models,
+        payload.max_length,
+        payload.max_context_length,
+        payload.performance,
+        None if payload.requests_fulfilled is None else payload.requests_fulfilled > 0,
+        payload.threads,
+        payload.online,
+        payload.maintenance_mode,
+        payload.flagged,
+        payload.trusted,
+        payload.bridge_agent,
+        payload.owner,
+        payload.requests_fulfilled,
+        payload.uncompleted_jobs,
+        payload.uptime,
+    )
+
+
 def read_workers(body: object, source: str = "workers") -> tuple[pl.DataFrame, tuple[Problem, ...]]:
     """Return the workers frame of an answer of ``/v2/workers?type=text``, and what was wrong in it.
 
@@ -169,25 +192,7 @@ def read_workers(body: object, source: str = "workers") -> tuple[pl.DataFrame, t
         if worker_id in rows:
             findings.add("duplicate_worker", subject, f"field id: {shown(worker_id)} is listed twice; the first counts")
             continue
-        rows[worker_id] = (
-            worker_id,
-            payload.name,
-            _texts_only(payload.models, subject, findings),
-            payload.max_length,
-            payload.max_context_length,
-            payload.performance,
-            None if payload.requests_fulfilled is None else payload.requests_fulfilled > 0,
-            payload.threads,
-            payload.online,
-            payload.maintenance_mode,
-            payload.flagged,
-            payload.trusted,
-            payload.bridge_agent,
-            payload.owner,
-            payload.requests_fulfilled,
-            payload.uncompleted_jobs,
-            payload.uptime,
-        )
+        rows[worker_id] = _worker_row(payload, worker_id, _texts_only(payload.models, subject, findings))
     if other_kinds:
         findings.add("other_kind", f"{other_kinds} items", "are not text workers; they were left out", "note")
     frame = pl.DataFrame(list(rows.values()), schema=WORKERS.polars_schema(), orient="row")

@@ -22,6 +22,7 @@ PollState = Literal["waiting", "ok", "stale", "throttled", "failing"]
 
 LONGEST_PAUSE_S = 300.0
 LONGEST_THROTTLE_S = 900.0
+FIRST_WAIT_S = 10.0
 WAIT_S = 2.0
 FAULT = "stopped by a fault in this program; its log has the details"
 
@@ -135,10 +136,11 @@ class Poller:
         self._record = _Record()
         self._changed = threading.Condition()
 
-    def latest(self, *, wait_s: float = WAIT_S) -> Look:
+    def latest(self, *, wait_s: float | None = None) -> Look:
         """Look at the source: asks it if that is due and nobody else is asking, and waits a little for what is on its way.
 
-        Without an answer within ``wait_s`` the last good snapshot is returned; the answer is there at the next look.
+        Without an answer within ``wait_s`` (two seconds; ten while there is no snapshot yet) the last good snapshot is
+        returned; the answer is there at the next look.
         """
         record = self._record
         with self._changed:
@@ -147,7 +149,8 @@ class Poller:
         if begin:
             self._begin()
         with self._changed:
-            self._changed.wait_for(lambda: not record.loading, timeout=wait_s)
+            patience_s = (FIRST_WAIT_S if record.good is None else WAIT_S) if wait_s is None else wait_s
+            self._changed.wait_for(lambda: not record.loading, timeout=patience_s)
             return self._look()
 
     def peek(self) -> Look:

@@ -5,7 +5,7 @@ bare body is read too, with the file's own time. ``about.json``, if there, names
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -140,6 +140,15 @@ def load_recorded(folder: Path | str, *, kind: SourceKind = "recorded") -> Snaps
 class RecordedSource:
     """A recorded folder as a source; it is read again at each load, so that a folder that grows is seen.
 
+    Parameters
+    ----------
+    folder
+        See :func:`load_recorded`.
+    name
+        As shown to people; the folder's own where not given.
+    synthetic
+        Whether its data are known to be made up, besides what its ``about.json`` says.
+
     Attributes
     ----------
     name, kind, refresh_s
@@ -149,10 +158,12 @@ class RecordedSource:
     kind: SourceKind = "recorded"
     refresh_s = 10.0
 
-    def __init__(self, folder: Path | str, name: str | None = None) -> None:
+    def __init__(self, folder: Path | str, name: str | None = None, *, synthetic: bool = False) -> None:
         self.folder = Path(folder)
+        self._synthetic = synthetic
         self.name = name or self.folder.resolve().name
 
     def load(self) -> Snapshot:
         """Return the folder's snapshot (:func:`load_recorded`)."""
-        return load_recorded(self.folder)
+        snapshot = load_recorded(self.folder)
+        return replace(snapshot, synthetic=snapshot.synthetic or self._synthetic)

@@ -36,6 +36,16 @@ def test_without_configuration_there_are_the_demo_the_public_horde_and_the_bundl
     assert found.build("demo").load().synthetic
 
 
+def test_bundled_recordings_of_made_up_workers_are_labelled_and_the_real_fleet_is_not(tmp_path: Path) -> None:
+    found = catalogue()
+    labelled = {key: found.build(key).load().synthetic for key in BUNDLED}
+    assert [key for key, synthetic in labelled.items() if not synthetic] == ["recorded-production-2023-07"]
+    (tmp_path / "snapshot").mkdir()
+    (tmp_path / "snapshot" / "workers_text.json").write_text("[]", encoding="utf-8")
+    theirs = catalogue({"HORDE_POLICY_RECORDED": str(tmp_path)}).build("recorded-snapshot")
+    assert not theirs.load().synthetic
+
+
 def test_listing_and_building_asks_no_one(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError("a request was made")

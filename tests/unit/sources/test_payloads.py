@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from horde_policy.errors import SourceFormatError
@@ -358,3 +358,11 @@ def test_good_workers_survive_whatever_stands_beside_them(good: int, body: list[
 def test_no_bytes_raise_anything_else(content: bytes) -> None:
     with contextlib.suppress(SourceFormatError):
         parse_json(content, "a horde", "workers")
+
+
+@pytest.mark.soak
+@settings(max_examples=5_000, deadline=None)
+@given(workers=ALMOST_WORKERS | JSON, models=ALMOST_MODELS | JSON)
+def test_no_answer_raises_anything_else_in_thousands(workers: object, models: object) -> None:
+    check_any_body("workers", workers)
+    check_any_body("models", models)
