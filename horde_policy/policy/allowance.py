@@ -60,7 +60,8 @@ def allowance_expression(wait_s: pl.Expr, settings: AllowanceSettings) -> pl.Exp
     ceiling = float(settings.ceiling_tokens)
     floor = float(settings.floor_tokens)
     wait = wait_s.cast(pl.Float64)
-    span_s = float(settings.wait_floor_s) - float(settings.wait_full_s)
+    # A column and no literal: by a literal Polars multiplies with its reciprocal, which differs in the last bit.
+    span_s = wait * 0.0 + (float(settings.wait_floor_s) - float(settings.wait_full_s))
     slope = (ceiling - (ceiling - floor) * (wait - settings.wait_full_s) / span_s).floor()
     return (
         pl.when(wait.is_null() | (wait >= settings.wait_floor_s))

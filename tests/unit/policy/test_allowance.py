@@ -159,3 +159,12 @@ def test_whole_seconds_in_the_settings_change_nothing() -> None:
     waits: list[float | None] = [0.0, 60.0, 61.7, 299.9, 300.0, None]
     assert by_expression(waits, whole) == by_expression(waits, DEFAULT)
     assert [free_output_allowance(w, whole) for w in waits] == [free_output_allowance(w, DEFAULT) for w in waits]
+
+
+@pytest.mark.parametrize("settings", [DEFAULT, CHANGED, DEFAULT.changed(wait_full_s=0.0, wait_floor_s=7.0)])
+def test_the_expression_is_the_curve_at_every_wait_that_gives_a_whole_number(settings: AllowanceSettings) -> None:
+    """There a last bit decides: dividing by a literal, Polars multiplied with its reciprocal and was one token off."""
+    fall, span_s = settings.ceiling_tokens - settings.floor_tokens, settings.wait_floor_s - settings.wait_full_s
+    tokens = range(settings.floor_tokens, settings.ceiling_tokens + 1)
+    waits: list[float | None] = [settings.wait_full_s + span_s * (settings.ceiling_tokens - each) / fall for each in tokens]
+    assert by_expression(waits, settings) == [free_output_allowance(wait_s, settings) for wait_s in waits]

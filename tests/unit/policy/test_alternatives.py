@@ -148,3 +148,11 @@ def test_the_jobs_rule_is_bounded_falls_and_has_an_equal_expression(
 def test_unknown_jobs_are_unknown_and_without_a_thread_the_floor() -> None:
     frame = pl.DataFrame({"j": [None, None], "t": [1, 0]}, schema={"j": pl.Int64, "t": pl.Int64})
     assert frame.select(jobs_rule_expression(pl.col("j"), pl.col("t"), SETTINGS).alias("x"))["x"].to_list() == [None, 512]
+
+
+def test_the_jobs_expression_is_exact_at_every_count() -> None:
+    settings = SETTINGS.changed(jobs_rule_floor_per_thread=7.0)
+    pairs = [(jobs, threads) for threads in range(1, 60) for jobs in range(7 * threads)]
+    frame = pl.DataFrame({"j": [jobs for jobs, _ in pairs], "t": [threads for _, threads in pairs]})
+    found = frame.select(jobs_rule_expression(pl.col("j"), pl.col("t"), settings).alias("x"))["x"].to_list()
+    assert found == [jobs_rule_allowance(jobs, threads, settings) for jobs, threads in pairs]
