@@ -4,6 +4,7 @@ What goes wrong in the database is a :class:`~horde_policy.errors.StoreError` th
 reachable), never a driver's own error, and never with a password.
 """
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -126,6 +127,7 @@ class Database:
         self.name = self.url.set(query={}).render_as_string(hide_password=True)
         self.file = Path(self.url.database or "") if self.url.get_backend_name() == "sqlite" else None
         self.read_only = read_only
+        self._readings = threading.local()
         if read_only and self.file is not None and not self.file.is_file():
             raise StoreError(self.name, "there is no such history store")
         waits: dict[str, Any] = {"timeout": BUSY_TIMEOUT_S} if self.file is not None else {"connect_timeout": 10}
@@ -192,12 +194,21 @@ class Database:
 
     @contextmanager
     def reading(self) -> Iterator[sa.Connection]:
-        """Give a connection that reads one consistent state."""
+        """Give a connection that reads one consistent state; within another reading of the same thread, that one's."""
+        around: sa.Connection | None = getattr(self._readings, "connection", None)
+        if around is not None:
+            with self.named_errors():
+                yield around
+            return
         with self.named_errors(), self.engine.connect() as connection:
             if self.file is None:
                 connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
             with connection.begin():
-                yield connection
+                self._readings.connection = connection
+                try:
+                    yield connection
+                finally:
+                    self._readings.connection = None
 
     def close(self) -> None:
         """Close the store's connections."""
