@@ -35,6 +35,7 @@ __all__ = [
     "could_take",
     "eligible_workers",
     "judge",
+    "meets_all_but_sizes",
     "serves_models",
     "workers_by_model",
     "workers_from_frame",
@@ -122,19 +123,10 @@ def serves_models(worker: Worker, models: tuple[str, ...]) -> bool:
     return not models or any(model in worker.models for model in models)
 
 
-def could_take(
+def meets_all_but_sizes(
     worker: Worker, request: Request, settings: AllowanceSettings, sizes_billions: Mapping[str, float] | None = None
 ) -> bool:
-    """Tell whether the worker is counted as able to take the request; what :func:`judge` finds, without the reasons.
-
-    >>> one = Worker(worker_id="w", models=("L3-8B",), max_length=512, max_context_length=4096)
-    >>> could_take(one, Request(models=("L3-8B",), max_length=512), AllowanceSettings())
-    True
-    """
-    if worker.max_length is None or worker.max_length < request.max_length:
-        return False
-    if worker.max_context_length is None or worker.max_context_length < request.max_context_length:
-        return False
+    """Tell whether the worker could take the request but for its two sizes (horde.md §5.1, rows 4 to 10 and 14)."""
     if not serves_models(worker, request.models) or not available(worker):
         return False
     if not request.slow_workers:
@@ -148,6 +140,22 @@ def could_take(
     ):
         return False
     return not request.workers or (worker.worker_id in request.listed_workers) != request.worker_blacklist
+
+
+def could_take(
+    worker: Worker, request: Request, settings: AllowanceSettings, sizes_billions: Mapping[str, float] | None = None
+) -> bool:
+    """Tell whether the worker is counted as able to take the request; what :func:`judge` finds, without the reasons.
+
+    >>> one = Worker(worker_id="w", models=("L3-8B",), max_length=512, max_context_length=4096)
+    >>> could_take(one, Request(models=("L3-8B",), max_length=512), AllowanceSettings())
+    True
+    """
+    if worker.max_length is None or worker.max_length < request.max_length:
+        return False
+    if worker.max_context_length is None or worker.max_context_length < request.max_context_length:
+        return False
+    return meets_all_but_sizes(worker, request, settings, sizes_billions)
 
 
 def eligible_workers(

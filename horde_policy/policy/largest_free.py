@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from horde_policy.policy.allowance import free_output_allowance
-from horde_policy.policy.eligibility import could_take, serves_models
+from horde_policy.policy.eligibility import meets_all_but_sizes, serves_models
 from horde_policy.policy.request import Request
 from horde_policy.policy.wait import estimated_wait_s
 from horde_policy.policy.worker import Worker, available
@@ -86,16 +86,7 @@ def largest_free_request_for(
     """
     if not request.slow_workers:
         return None
-    smallest = Request(
-        models=request.models,
-        max_length=1,
-        max_context_length=request.max_context_length,
-        trusted_workers=request.trusted_workers,
-        validated_backends=request.validated_backends,
-        workers=request.workers,
-        worker_blacklist=request.worker_blacklist,
-    )
-    taking = [worker for worker in workers if could_take(worker, smallest, settings, sizes_billions)]
+    taking = [worker for worker in workers if meets_all_but_sizes(worker, request, settings, sizes_billions)]
     return largest_free_request(taking, queued_tokens, settings, max_context_length=request.max_context_length)
 
 

@@ -6,10 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["SLOWEST_LIMIT_TOK_PER_S", "SlowLimit", "parsed_size_billions", "slow_limit"]
+__all__ = ["SLOWEST_LIMIT_TOK_PER_S", "SLOW_LIMITS_TOK_PER_S", "SlowLimit", "parsed_size_billions", "slow_limit"]
 
 SLOWEST_LIMIT_TOK_PER_S = 3.0
 """The limit of the largest models, and where no model size is known."""
+
+SLOW_LIMITS_TOK_PER_S = (SLOWEST_LIMIT_TOK_PER_S, 4.0, 5.0)
+"""Every limit there is: for models from 20, from 13, and of fewer billion parameters."""
 
 _SIZE = re.compile(r"(?<![A-Za-z0-9.])(?:(\d{1,3})x)?(\d{1,4}(?:\.\d{1,3})?)([BbMm])(?![A-Za-z0-9])")
 
@@ -68,5 +71,6 @@ def slow_limit(models: tuple[str, ...], sizes_billions: Mapping[str, float] | No
     size = given if given is not None and math.isfinite(given) else parsed_size_billions(models[0])
     if size is None:
         return SlowLimit(SLOWEST_LIMIT_TOK_PER_S, "unknown")
-    limit = SLOWEST_LIMIT_TOK_PER_S if size >= 20 else 4.0 if size >= 13 else 5.0
-    return SlowLimit(limit, "given" if size is given else "name", size)
+    return SlowLimit(
+        SLOW_LIMITS_TOK_PER_S[0 if size >= 20 else 1 if size >= 13 else 2], "given" if size is given else "name", size
+    )

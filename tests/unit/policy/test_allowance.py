@@ -91,6 +91,18 @@ def test_a_senseless_wait_is_refused(wait_s: float) -> None:
 
 def test_an_endless_wait_gets_the_floor() -> None:
     assert free_output_allowance(math.inf, DEFAULT) == 512
+    assert by_expression([math.inf, 1.0], DEFAULT) == [512, 4096]
+    assert by_expression([math.inf], DEFAULT) == [512]
+
+
+@pytest.mark.parametrize(("full", "end", "floor"), [(67.6, 358.5, 256), (80.1, 467.5, 1), (40.8, 178.5, 256)])
+def test_a_rounding_error_at_the_second_mark_never_takes_it_under_the_floor(full: float, end: float, floor: int) -> None:
+    settings = AllowanceSettings(wait_full_s=full, wait_floor_s=end, floor_tokens=floor)
+    wait_s = math.nextafter(end, 0.0)
+    fall = settings.ceiling_tokens - floor
+    assert settings.ceiling_tokens - fall * (wait_s - full) / (end - full) < floor
+    assert free_output_allowance(wait_s, settings) == floor
+    assert by_expression([wait_s, wait_s], settings) == [floor, floor]
 
 
 def around(mark: float) -> list[float]:
@@ -113,6 +125,7 @@ def test_it_never_rises_stays_in_bounds_is_exact_at_both_marks_and_equals_its_ex
     assert all(earlier >= later for earlier, later in pairwise(allowances))
     assert all(settings.floor_tokens <= tokens <= settings.ceiling_tokens for tokens in allowances)
     assert by_expression([*waits, None], settings) == [*allowances, settings.floor_tokens]
+    assert by_expression([inside], settings) == [free_output_allowance(inside, settings)]
     assert free_output_allowance(settings.wait_full_s, settings) == settings.ceiling_tokens
     assert free_output_allowance(settings.wait_floor_s, settings) == settings.floor_tokens
 
@@ -159,12 +172,3 @@ def test_whole_seconds_in_the_settings_change_nothing() -> None:
     waits: list[float | None] = [0.0, 60.0, 61.7, 299.9, 300.0, None]
     assert by_expression(waits, whole) == by_expression(waits, DEFAULT)
     assert [free_output_allowance(w, whole) for w in waits] == [free_output_allowance(w, DEFAULT) for w in waits]
-
-
-@pytest.mark.parametrize("settings", [DEFAULT, CHANGED, DEFAULT.changed(wait_full_s=0.0, wait_floor_s=7.0)])
-def test_the_expression_is_the_curve_at_every_wait_that_gives_a_whole_number(settings: AllowanceSettings) -> None:
-    """There a last bit decides: dividing by a literal, Polars multiplied with its reciprocal and was one token off."""
-    fall, span_s = settings.ceiling_tokens - settings.floor_tokens, settings.wait_floor_s - settings.wait_full_s
-    tokens = range(settings.floor_tokens, settings.ceiling_tokens + 1)
-    waits: list[float | None] = [settings.wait_full_s + span_s * (settings.ceiling_tokens - each) / fall for each in tokens]
-    assert by_expression(waits, settings) == [free_output_allowance(wait_s, settings) for wait_s in waits]
