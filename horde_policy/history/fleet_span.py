@@ -22,7 +22,7 @@ from horde_policy.history.store import HistoryStore
 from horde_policy.settings import AllowanceSettings
 from horde_policy.units import MAX_LENGTH_LIMIT_TOKENS
 
-__all__ = ["FleetSpan", "ListedSpan", "WorkerSpan", "load_span"]
+__all__ = ["GONE", "OPEN", "STANDINGS", "FleetSpan", "ListedSpan", "Profiles", "WorkerSpan", "load_span"]
 
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
@@ -30,6 +30,10 @@ Counts = npt.NDArray[np.int64]
 
 TRUE, FALSE = 1, 0
 """Digits of a worker's packed flags; the third says not reported."""
+
+STANDINGS = ("gone", "offline", "maintenance", "flagged", "open")
+"""How a worker stands at a poll; only an ``open`` one serves strangers. Of several, the first in this order is told."""
+GONE, OFFLINE, MAINTENANCE, FLAGGED, OPEN = range(5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +46,8 @@ class WorkerSpan:
         Whose.
     first
         The place of its first poll in the range.
-    open_
-        It serves strangers: there, online, not in maintenance, its owner not flagged.
+    standing
+        How it stands, as an index of :data:`STANDINGS`.
     profile
         Its profile, as an index of the span's profiles; −1 while it is gone.
     own_speed
@@ -52,9 +56,14 @@ class WorkerSpan:
 
     worker_id: str
     first: int
-    open_: Flags
+    standing: npt.NDArray[np.int8]
     profile: Counts
     own_speed: Floats
+
+    @property
+    def open_(self) -> Flags:
+        """At which polls it serves strangers: there, online, not in maintenance, its owner not flagged."""
+        return np.equal(self.standing, OPEN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +79,7 @@ class ListedSpan:
 class Profiles:
     """The distinct profiles of a range, as arrays by index; sizes of 0 are not reported."""
 
+    names: tuple[str | None, ...]
     models: tuple[tuple[str, ...], ...]
     max_length: Counts
     max_context_length: Counts
@@ -81,6 +91,7 @@ class Profiles:
         """Return the profiles of these JSON texts."""
         read = [profile_fields(body) for body in bodies]
         return cls(
+            names=tuple(one["name"] for one in read),
             models=tuple(tuple(one["models"] or ()) for one in read),
             max_length=np.array([one["max_length"] or 0 for one in read], np.int64),
             max_context_length=np.array([one["max_context_length"] or 0 for one in read], np.int64),
@@ -238,11 +249,13 @@ def _worker_spans(changes: pl.DataFrame, polls: pl.DataFrame, bodies: list[str])
     speed = rows["speed_tok_per_s"].fill_null(0.0).to_numpy()
     own_speed = np.where(measured & (speed > 0), speed, np.nan)
     flagged = np.append(Profiles.of(bodies).flagged, False)  # of profile −1, a worker that is gone
-    open_ = rows["present"].to_numpy() & online & ~maintenance & ~flagged[profile]
+    standing = np.select(
+        [~rows["present"].to_numpy(), ~online, maintenance, flagged[profile]], [GONE, OFFLINE, MAINTENANCE, FLAGGED], OPEN
+    ).astype(np.int8)
     places = _places(rows, polls)
     for worker_id, begin, end in _pieces(rows, "worker_id"):
         held = begin + _held(places[begin:end], polls.height)
-        yield WorkerSpan(worker_id, int(places[begin]), open_[held], profile[held], own_speed[held])
+        yield WorkerSpan(worker_id, int(places[begin]), standing[held], profile[held], own_speed[held])
 
 
 def _listed_spans(changes: pl.DataFrame, polls: pl.DataFrame) -> dict[str, ListedSpan]:
