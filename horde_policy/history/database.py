@@ -166,8 +166,9 @@ class Database:
         @sa.event.listens_for(self.engine, "begin")
         def _begun(connection: sa.Connection) -> None:
             # A transaction that begins as a reader and upgrades fails at once with "busy": a writer begins as one.
-            writer = connection.get_execution_options().get("writer")
-            connection.exec_driver_sql("BEGIN IMMEDIATE" if writer else "BEGIN")
+            options = connection.get_execution_options()
+            if options.get("isolation_level") != "AUTOCOMMIT":
+                connection.exec_driver_sql("BEGIN IMMEDIATE" if options.get("writer") else "BEGIN")
 
     def _check_schema(self, connection: sa.Connection) -> None:
         if not sa.inspect(connection).has_table(META.name):
