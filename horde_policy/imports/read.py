@@ -4,7 +4,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import numpy as np
 import polars as pl
 
@@ -26,8 +28,10 @@ from horde_policy.imports.unpack import MAX_UNPACKED_BYTES, ExportFile, Unpacked
 
 __all__ = ["Imported", "Source", "count_samples", "read_exports", "read_samples"]
 
-Source = Path | str | bytes | memoryview | ExportFile
-"""An export: a file, a folder of files, or its bytes; :class:`ExportFile` gives bytes a name."""
+Source = Path | str | bytes | memoryview | ExportFile | dict[str, Any]
+"""An export: a file, a folder of files, its bytes, or a parsed answer of the Prometheus API; :class:`ExportFile` names bytes."""
+
+_ONE = (Path, str, bytes, memoryview, ExportFile, dict)
 
 _READERS: dict[Form, Callable[[Unpacked, ReadLog], RunBuilder]] = {
     "exposition": read_exposition,
@@ -81,7 +85,7 @@ def read_exports(
     Parameters
     ----------
     sources
-        One export or many: files, folders, bytes.
+        One export or many: files, folders, bytes, or parsed answers of the Prometheus API.
     mapping
         What a person says about exports that do not speak for themselves; it overrides the built-in spellings.
     max_unpacked_bytes
@@ -155,14 +159,15 @@ def count_samples(
 
 
 def _files(sources: Source | Sequence[Source]) -> Iterable[ExportFile]:
-    listed = [sources] if isinstance(sources, Source) else list(sources)
+    listed = [sources] if isinstance(sources, _ONE) else list(sources)
     if not listed:
         raise InputError("export", "", "no file", "was given: name at least one")
     for number, source in enumerate(listed, start=1):
         if isinstance(source, ExportFile):
             yield source
-        elif isinstance(source, bytes | memoryview):
-            yield ExportFile("export" if len(listed) == 1 else f"export {number}", source)
+        elif isinstance(source, bytes | memoryview | dict):
+            data = msgspec.json.encode(source) if isinstance(source, dict) else source
+            yield ExportFile("export" if len(listed) == 1 else f"export {number}", data)
         else:
             path = Path(source)
             inside = sorted(one for one in path.iterdir() if one.is_file()) if path.is_dir() else [path]
