@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Self
 
-from horde_policy.errors import ConfigError, shown
+from horde_policy.errors import ConfigError, InputError, shown
 from horde_policy.settings import AllowanceSettings
 from horde_policy.units import DEFAULT_MAX_CONTEXT_TOKENS, DEFAULT_MAX_LENGTH_TOKENS, MAX_LENGTH_LIMIT_TOKENS
 from horde_policy.views.words import STATES
@@ -21,11 +21,11 @@ __all__ = [
     "REFRESH_CHOICES_S",
     "SETTING_PARAMETERS",
     "SORTS",
-    "STRIP_SIZES_TOKENS",
     "Parameter",
     "Query",
     "ViewState",
     "parse_view_state",
+    "size_from_text",
 ]
 
 Query = Mapping[str, Sequence[str]]
@@ -33,9 +33,6 @@ Query = Mapping[str, Sequence[str]]
 
 REFRESH_CHOICES_S: Final = (0, 10, 30, 60, 300)
 """Off, 10 s, 30 s, 1 min, 5 min."""
-
-STRIP_SIZES_TOKENS: Final = (80, 512, 1024, 2048, 4096)
-"""The sizes that the board shows side by side (design §1)."""
 
 SORTS: Final = ("model", "state", "allowance", "wait", "speed", "queued", "workers", "largest", "demand")
 """What the board can be sorted by; ties fall back to the name, so that the order is total and stable."""
@@ -253,6 +250,28 @@ def _setting(setting: str, text: str) -> float:
 
 
 # --- reading all of them ------------------------------------------------------------------------------------------------
+
+
+def size_from_text(text: str) -> int:
+    """Return the size that somebody typed; thousands may be separated by commas.
+
+    Raises
+    ------
+    InputError
+        It is no whole number from 16 to 16384, the sizes that the API takes.
+
+    Examples
+    --------
+    >>> size_from_text(" 1,500 ")
+    1500
+    >>> size_from_text("1e3")
+    Traceback (most recent call last):
+    horde_policy.errors.InputError: size: '1e3' must be a whole number from 16 to 16384
+    """
+    try:
+        return _whole(LEAST_MAX_LENGTH_TOKENS, MAX_LENGTH_LIMIT_TOKENS)([text.strip().replace(",", "")])
+    except _Unreadable as why:
+        raise InputError("size", "", text, str(why)) from None
 
 
 def _note(name: str, value: object, rule: str) -> str:

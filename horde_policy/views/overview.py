@@ -1,0 +1,318 @@
+"""The Overview's words and rows: the sentence on top, the row of figures, the board's rows as they are shown and exported."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from horde_policy.board.rows import Board, Pulse, Row
+from horde_policy.settings import AllowanceSettings
+from horde_policy.units import MAX_LENGTH_LIMIT_TOKENS
+from horde_policy.views import grid
+from horde_policy.views.state import ViewState
+from horde_policy.views.status import Status
+from horde_policy.views.text import NOT_REPORTED, count, seconds, shortened, speed, tokens_short, visible
+from horde_policy.views.tiles import tile
+from horde_policy.views.words import STATES, gloss
+
+__all__ = ["Shown", "banner_text", "board_columns", "board_rows", "headline", "pulse_tiles", "rule_sentence", "shown_rows"]
+
+ANY_MODEL_ID: Final = "any model"
+DESCENDING_FIRST: Final = frozenset({"wait", "speed", "queued", "demand"})
+"""Sorts whose first click puts the largest on top; the others put the smallest, or the worst state, there."""
+
+WORST_FIRST: Final = ("no_worker", "floor", "falling", "unknown", "too_large", "full")
+SHORT_SIZES: Final = {1024: "1k", 2048: "2k", 4096: "4k"}
+
+
+# --- sentences -----------------------------------------------------------------------------------------------------------
+
+
+def rule_sentence(settings: AllowanceSettings) -> str:
+    """Return in one sentence what the board shows, for someone who has never seen it.
+
+    >>> rule_sentence(AllowanceSettings()).partition(": ")[2]
+    '4,096 up to an estimated wait of 60 s, falling to 512 at 300 s.'
+    """
+    return (
+        "How many output tokens each model gives free right now to a requester without kudos: "
+        f"{count(settings.ceiling_tokens)} up to an estimated wait of {seconds(settings.wait_full_s)}, "
+        f"falling to {count(settings.floor_tokens)} at {seconds(settings.wait_floor_s)}."
+    )
+
+
+def headline(pulse: Pulse, settings: AllowanceSettings) -> str:
+    """Return the answer to "is text generation all right?" as one sentence.
+
+    Bad states are named with their number, then what is not full for another reason.
+    """
+    if pulse.models == 0:
+        return "No model is listed and no worker serves one"
+    full, models = pulse.states["full"], pulse.models
+    free = f"the full {count(settings.ceiling_tokens)} tokens free"
+    if models == 1:
+        sentence = f"The only model {'gives' if full else 'does not give'} {free}"
+    elif full in (0, models):
+        sentence = f"{'Every one' if full else 'None'} of {count(models)} models gives {free}"
+    else:
+        sentence = f"{count(full)} of {count(models)} models {'gives' if full == 1 else 'give'} {free}"
+    rest = (
+        ("floor", "{} at the floor"),
+        ("no_worker", "{} without a worker"),
+        ("falling", "{} in between"),
+        ("too_large", "{} not for this size"),
+        ("unknown", "{} unknown"),
+    )
+    parts = [text.format(count(pulse.states[state])) for state, text in rest if pulse.states[state]]  # type: ignore[index]
+    return f"{sentence}; {', '.join(parts)}" if parts else sentence
+
+
+def banner_text(pulse: Pulse) -> str | None:
+    """Return what the server's modes mean for everybody, if one of them is on.
+
+    Returns null when none is on or the modes are not reported.
+    """
+    if pulse.maintenance_mode:
+        return "The horde is in maintenance: it takes no new requests. Figures are of what is still running."
+    if pulse.invite_only_mode:
+        return "The horde is in invite-only mode: new workers need an invitation, so the fleet may be smaller than usual."
+    return None
+
+
+def pulse_tiles(pulse: Pulse, status: Status) -> list[dict[str, object]]:
+    """Return the row of figures; the last tile's age ticks in the browser."""
+    parts: list[dict[str, object]] = [{"state": s, "number": n} for s in STATES if (n := pulse.states[s])]  # type: ignore[index]
+    states = "Listed by the server, or served by a worker of its list: "
+    states += ", ".join(f"{count(pulse.states[s])} {words.label}" for s, words in STATES.items() if pulse.states[s])  # type: ignore[index]
+    idle = [
+        f"{count(number)} {text}"
+        for number, text in ((pulse.maintenance_workers, "in maintenance"), (pulse.unmeasured_workers, "at assumed speed"))
+        if number
+    ]
+    queued = pulse.horde_wide_tokens if pulse.horde_wide_tokens is not None else pulse.listed_tokens
+    requests = "" if pulse.queued_text_requests is None else f"{count(pulse.queued_text_requests)} requests"
+    drain = "" if not pulse.drain_s else f"clears the queue in {seconds(pulse.drain_s)}"
+    return [
+        tile("Models", count(pulse.models), help=states, parts=parts),
+        tile("Workers", count(pulse.open_workers), sub=", ".join(idle), help="Online, outside maintenance, owner not flagged."),
+        tile(
+            "Combined speed",
+            speed(pulse.speed_tok_per_s),
+            unit="tok/s",
+            sub=f"{count(pulse.threads)} threads",
+            help="Of all these workers. " + gloss("combined_speed"),
+        ),
+        tile("Queued", tokens_short(queued), unit="tokens", sub=requests, help=gloss("queued_tokens")),
+        tile(
+            "Past minute",
+            tokens_short(pulse.past_minute_tokens),
+            unit="tokens",
+            sub=drain,
+            help="Output tokens that all workers handed in within the last minute.",
+        ),
+        tile(
+            "Age of the data",
+            status.age_text,
+            sub=status.at,
+            kind="age",
+            help="Since the oldest part of these figures was fetched.",
+        ),
+    ]
+
+
+# --- which rows, in which order -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """The rows that a view shows, in order, and how many its filters hide."""
+
+    rows: tuple[Row, ...]
+    hidden: int
+
+
+def _value(row: Row, sort: str) -> float | None:
+    measure = row.measure
+    match sort:
+        case "state":
+            return WORST_FIRST.index(measure.state)
+        case "allowance":
+            return measure.allowance_tokens
+        case "wait":
+            return None if measure.waits is None else measure.waits.named_s
+        case "speed":
+            return measure.speed_tok_per_s
+        case "queued":
+            return measure.queued_tokens
+        case "workers":
+            return measure.eligible_workers
+        case "largest":
+            return measure.largest_free_request_tokens
+        case _:
+            return row.requests_day
+
+
+def _order(state: ViewState) -> Callable[[Row], tuple[bool, float]]:
+    sign = -1.0 if state.descending else 1.0
+
+    def key(row: Row) -> tuple[bool, float]:
+        value = _value(row, state.sort)
+        return value is None, 0.0 if value is None else sign * value
+
+    return key
+
+
+def shown_rows(rows: Sequence[Row], state: ViewState) -> Shown:
+    """Return the rows that the filters leave, sorted: what is not known last, ties by name.
+
+    Parameters
+    ----------
+    rows
+        Sorted by name, as the board gives them.
+    state
+        Its ``find`` (every word must stand in the name, in any case), ``states``, ``sort`` and ``descending``.
+    """
+    words = state.find.casefold().split()
+    kept = [row for row in rows if (not state.states or row.measure.state in state.states) and _named(row, words)]
+    if state.sort != "model":
+        kept.sort(key=_order(state))
+    elif state.descending:
+        kept.reverse()
+    return Shown(tuple(kept), len(rows) - len(kept))
+
+
+def _named(row: Row, words: Sequence[str]) -> bool:
+    names = " ".join(row.measure.models).casefold()
+    return all(word in names for word in words)
+
+
+# --- cells ----------------------------------------------------------------------------------------------------------------
+
+
+def board_columns(state: ViewState, strip_sizes: Sequence[int], link: Callable[..., str]) -> list[grid.Column]:
+    """Return the board's columns; ``link`` makes the query of this page with some fields of the state changed."""
+
+    def column(key: str, label: str, kind: grid.ColumnKind = "text", **rest: object) -> grid.Column:
+        sorted_by = state.sort == key
+        flipped = not state.descending if sorted_by else key in DESCENDING_FIRST
+        order: Literal["ascending", "descending"] = "descending" if state.descending else "ascending"
+        return grid.Column(
+            key=key,
+            label=label,
+            kind=kind,
+            query=link(sort=key, descending=flipped),
+            sorted=order if sorted_by else None,
+            right=kind == "text",
+            **rest,  # type: ignore[arg-type]
+        )
+
+    size = f"at {count(state.max_length_tokens)} tokens"
+    return [
+        column("model", "Model", "name"),
+        column("state", "State", "state", unit=size, help="\n".join(f"{w.label}: {w.text}" for w in STATES.values())),
+        column("allowance", "Free allowance", "allowance", unit="tokens", help=gloss("allowance"), wide=True),
+        column("wait", "Wait", unit="named, at worst", help=gloss("estimated_wait", "named", "at_worst")),
+        column("speed", "Speed", unit="tok/s", help=gloss("combined_speed", "assumed_speed")),
+        column("queued", "Queued", unit="tokens", help=gloss("queued_tokens")),
+        column("workers", "Workers", unit="eligible", help=gloss("eligible_worker")),
+        column("largest", "Largest free", unit="tokens", help=gloss("largest_free_request")),
+        column("demand", "Demand", unit="a day", help=gloss("demand")),
+        grid.Column(
+            key="strip",
+            label="By size",
+            kind="strip",
+            sizes=tuple(SHORT_SIZES.get(size, str(size)) for size in strip_sizes),
+            help="State and allowance at other sizes: " + gloss("size"),
+        ),
+    ]
+
+
+def board_rows(shown: Shown, board: Board, link: Callable[..., str]) -> list[grid.Row]:
+    """Return the row of any model, then the rows shown; ``link`` makes the query of a model page from its names."""
+    settings = board.settings
+    pinned = grid.Row(
+        id=ANY_MODEL_ID,
+        cells=_cells(board.any_model, settings) | {"model": {"text": "any model", "sub": "", "title": gloss("any_model")}},
+        query=link(models=()),
+        pinned=True,
+    )
+    return [pinned, *(_row(row, settings, link) for row in shown.rows)]
+
+
+def _row(row: Row, settings: AllowanceSettings, link: Callable[..., str]) -> grid.Row:
+    names = row.measure.models
+    return grid.Row(
+        id="model " + "\n".join(names),
+        cells=_cells(row, settings),
+        query=link(models=names),
+        out=row.measure.state == "no_worker",
+    )
+
+
+def _cells(row: Row, settings: AllowanceSettings) -> dict[str, grid.Cell]:
+    measure = row.measure
+    return {
+        "model": _name(row),
+        "state": grid.state_cell(measure.state, text=visible(measure.notes[0].text) if measure.notes else ""),
+        "allowance": grid.allowance_cell(
+            measure.state,
+            allowance=measure.allowance_tokens,
+            at_high=measure.allowance_at_high_tokens,
+            at_low=measure.allowance_at_low_tokens,
+            ceiling=settings.ceiling_tokens,
+        ),
+        "wait": _wait(row),
+        "speed": _with_sub(
+            speed(measure.speed_tok_per_s), f"{count(measure.unmeasured_workers)} assumed" if measure.unmeasured_workers else ""
+        ),
+        "queued": count(measure.queued_tokens),
+        "workers": _with_sub(
+            count(measure.eligible_workers),
+            f"of {count(row.serving_workers)}" if row.serving_workers != measure.eligible_workers else "",
+        ),
+        "largest": _largest(row),
+        "demand": count(row.requests_day),
+        "strip": grid.strip_cell(
+            [(cell.max_length, cell.state, cell.allowance_tokens, _size_text(cell.allowance_tokens)) for cell in row.strip],
+            ceiling=settings.ceiling_tokens,
+        ),
+    }
+
+
+def _name(row: Row) -> grid.Cell:
+    cell = grid.name_cell(row.model or ANY_MODEL_ID)
+    several = len(row.measure.models)
+    if several > 1:
+        cell["sub"] = f"{several} names: {shortened(visible(', '.join(row.measure.models)), 200)}"
+    elif row.maintenance_share is not None and row.maintenance_workers:
+        only = row.serving_workers == 1
+        who = "its only worker is" if only else f"{count(row.maintenance_workers)} of {count(row.serving_workers)} workers"
+        cell["sub"] = f"{who} in maintenance"
+    cell["title"] = "\n".join([str(cell["title"]), *(visible(note.text) for note in row.notes)])
+    return cell
+
+
+def _with_sub(text: str, sub: str) -> grid.Cell:
+    return {"text": text, "sub": sub} if sub else text
+
+
+def _wait(row: Row) -> grid.Cell:
+    waits = row.measure.waits
+    if waits is None:
+        nobody = row.measure.state in ("no_worker", "too_large")
+        why = "No worker is eligible, so there is no wait to estimate." if nobody else "The queue is not reported."
+        return {"text": NOT_REPORTED, "title": why}
+    title = "\n".join(f"{s.name}: {seconds(s.wait_s)}. {s.reasoning}" for s in map(waits.scenario, ("low", "named", "high")))  # type: ignore[arg-type]
+    return {"text": seconds(waits.named_s), "sub": f"at worst {seconds(waits.worst_s)}", "title": title}
+
+
+def _largest(row: Row) -> grid.Cell:
+    largest = row.measure.largest_free_request_tokens
+    if largest is not None:
+        return count(largest)
+    if row.measure.queued_tokens is None and row.measure.open_workers:
+        return {"text": NOT_REPORTED, "title": "The queue is not reported."}
+    return {"text": "none", "title": f"No worker takes a request of any size up to {count(MAX_LENGTH_LIMIT_TOKENS)} tokens."}
+
+
+def _size_text(allowance: int | None) -> str:
+    return "Allowance not known" if allowance is None else f"Allowance {count(allowance)} tokens"
