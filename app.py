@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-import streamlit as st
-
 from horde_policy.ui import shell
 
 PAGES = Path(__file__).parent / "pages"
@@ -26,5 +24,4 @@ SECTIONS = {
     ],
 }
 
-st.set_page_config(page_title="horde policy", page_icon=str(PAGES / "icon.png"), layout="wide", initial_sidebar_state=220)
 shell.frame(SECTIONS).run()

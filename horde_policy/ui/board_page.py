@@ -20,20 +20,38 @@ def show_board(opened: Opened) -> None:
     state, board = opened.state, opened.board
     rows = board.groups if state.grouped else board.rows
     shown = overview.shown_rows(rows, state)
+    links = address.links(state)
     show_grid(
-        overview.board_columns(state, board.strip_sizes, lambda **changes: address.link(state, within=True, **changes)),
-        overview.board_rows(shown, board, lambda **changes: address.link(state, **changes)),
+        overview.board_columns(state, board.strip_sizes, links.within),
+        overview.board_rows(shown, board, links.elsewhere),
         key="overview.board",
         alt=f"Models of {opened.status.source} with their free output allowance at {count(state.max_length_tokens)} tokens",
         here="overview",
         target="model",
+        ceiling=board.settings.ceiling_tokens,
     )
     with st.container(horizontal=True, vertical_alignment="center"):
+        if state.wall:
+            st.button("Leave the wall screen", key="overview.wall", on_click=_set_wall, args=(False,), type="tertiary")
+            return
         if shown.hidden:
             _say_hidden(shown)
         else:
             st.caption(f"{count(len(shown.rows))} rows", width="content")
         _offer_files(opened, shown)
+        st.button(
+            "Wall screen",
+            key="overview.wall",
+            on_click=_set_wall,
+            args=(True,),
+            type="tertiary",
+            icon=":material/tv:",
+            help="The board alone, in large type.",
+        )
+
+
+def _set_wall(on: bool) -> None:  # noqa: FBT001 (a callback's argument)
+    address.write_state(wall=on)
 
 
 def _say_hidden(shown: overview.Shown) -> None:

@@ -17,11 +17,20 @@ from horde_policy.views.text import escape_markdown
 
 __all__ = ["PageEntry", "frame", "navigation"]
 
+FOLDER = Path(__file__).parent
+SIDEBAR_PX = 220
 MARGINS = """<style>
 [data-testid="stMainBlockContainer"] { padding-left: clamp(0.9rem, 2.2vw, 2rem); padding-right: clamp(0.9rem, 2.2vw, 2rem); }
 [data-testid="stSidebarUserContent"] { padding-left: 0.9rem; padding-right: 0.9rem; }
 </style>"""
 """Streamlit's wide layout keeps 5 rem at each side, which no setting changes and a board has no room for."""
+
+WALL = """<style>
+html { font-size: 19px; }
+[data-testid="stSidebar"], [data-testid="stHeader"], [data-testid="stExpandSidebarButton"] { display: none; }
+[data-testid="stMainBlockContainer"] { padding-top: 1rem; }
+</style>"""
+"""For a screen on a wall: larger, without controls."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,14 +90,24 @@ class Navigation:
 def frame(sections: Mapping[str, Sequence[PageEntry]]) -> Navigation:
     """Draw everything around the page, and return the navigation, whose page is still to be run."""
     page = navigation(sections)
+    # A page's own icon would make the browser fetch its picture from another host, so the app has a picture of its own.
+    st.set_page_config(
+        page_title=f"{page.current.title} · horde policy",
+        page_icon=str(FOLDER / "icon.png"),
+        layout="wide",
+        initial_sidebar_state=SIDEBAR_PX,
+    )
+    st.logo(str(FOLDER / "wordmark.svg"), icon_image=str(FOLDER / "mark.svg"), size="large")
     address.begin_run()
     try:
         state, notes = address.read_state()
     except ConfigError as error:
         st.error(escape_markdown(str(error)), title="The settings of this deployment make no sense", icon=":material/build:")
         st.stop()
+    st.html(MARGINS + (WALL if state.wall else ""))
+    if state.wall:
+        return page
     page.draw(state)
-    st.html(MARGINS)
     with st.container(horizontal=True, vertical_alignment="center", key="shared.controls"):
         controls.source_chooser(live.source_labels(), state)
         controls.refresh_chooser(state)

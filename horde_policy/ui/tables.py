@@ -4,6 +4,8 @@ Rows are named by ids and never by places: a selection is turned into an id the 
 is gone (T4).
 """
 
+import hashlib
+import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -17,7 +19,15 @@ __all__ = ["selected_id", "show_frame", "show_grid"]
 
 
 def show_grid(
-    columns: Sequence[Column], rows: Sequence[Row], *, key: str, alt: str, empty: str = "", here: str = "", target: str = ""
+    columns: Sequence[Column],
+    rows: Sequence[Row],
+    *,
+    key: str,
+    alt: str,
+    empty: str = "",
+    here: str = "",
+    target: str = "",
+    ceiling: int = 0,
 ) -> None:
     """Show a table whose rows can be read, reached by keyboard and opened as links; up to some thousand rows.
 
@@ -26,7 +36,7 @@ def show_grid(
     ValueError
         ``alt`` is blank, or two rows have one id.
     """
-    components.grid(key=key, data=grid_data(columns, rows, alt=alt, empty=empty, here=here, target=target))
+    components.grid(key=key, data=grid_data(columns, rows, alt=alt, empty=empty, here=here, target=target, ceiling=ceiling))
 
 
 def show_frame(
@@ -73,15 +83,24 @@ def show_frame(
     holder = _selection_key(key)
     if st.session_state.get(holder) not in ids:
         st.session_state[holder] = None
+    chosen = st.session_state[holder]
+    # A selection is kept by place, so other rows or another order make another element, which starts at the id's new place.
+    element = f"{key}.{hashlib.blake2b(json.dumps(ids).encode(), digest_size=8).hexdigest()}"
 
     def picked() -> None:
-        # The place is right only against the rows that the viewer saw, which are those of the run that drew them.
-        rows = st.session_state[key].selection.rows
+        rows = st.session_state[element].selection.rows
         st.session_state[holder] = ids[rows[0]] if rows and rows[0] < len(ids) else None
         if on_select is not None:
             on_select(st.session_state[holder])
 
-    st.dataframe(frame, key=key, on_select=picked, selection_mode="single-row", **arguments)
+    st.dataframe(
+        frame,
+        key=element,
+        on_select=picked,
+        selection_mode="single-row",
+        selection_default={"selection": {"rows": [ids.index(chosen)] if chosen is not None else []}},
+        **arguments,
+    )
 
 
 def selected_id(key: str) -> str | None:
