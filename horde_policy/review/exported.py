@@ -12,11 +12,15 @@ import polars as pl
 from horde_policy.errors import Problem
 from horde_policy.frames.decisions import DECISIONS
 from horde_policy.frames.waits import WAIT_SUMS, WAITS
+from horde_policy.imports.read import Imported
 from horde_policy.review.decompose import total
 from horde_policy.review.ranges import TimeRange, span_of, within
 from horde_policy.review.sampling import Bounds
 
-__all__ = ["ExportFile", "Exported"]
+__all__ = ["ExportFile", "Exported", "exported_from"]
+
+MOST_NAMED = 3
+"""So many files are named where data have no title of their own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,3 +112,53 @@ class Exported:
     def counted(self) -> Bounds:
         """Return how many decisions were counted."""
         return total(self.decisions)
+
+
+def exported_from(imported: Imported, *, title: str = "", synthetic: bool = False) -> Exported:
+    """Return what an import counted, ready to be reviewed.
+
+    Parameters
+    ----------
+    imported
+        What the readers understood.
+    title
+        What the data are called where they are shown; by default the names of the files.
+    synthetic
+        Whether they are made up.
+
+    Examples
+    --------
+    >>> from horde_policy.imports.read import read_exports
+    >>> text = b'''horde_text_free_allowance_decisions{horde_outcome="free"} 5 1790000000000
+    ... horde_text_free_allowance_decisions{horde_outcome="free"} 8 1790000060000
+    ... '''
+    >>> exported = exported_from(read_exports(text))
+    >>> exported.counted, exported.before, exported.title, exported.files[0].form
+    (Bounds(low=3.0, high=3.0), Bounds(low=5.0, high=5.0), 'export', 'exposition')
+    """
+    report = imported.report
+    files = tuple(
+        ExportFile(
+            name=file.name,
+            form=file.format,
+            samples=file.samples,
+            skipped=sum(skipped.count for skipped in file.skipped),
+            first=file.first,
+            last=file.last,
+        )
+        for file in report.files
+    )
+    names = [file.name for file in files]
+    beyond = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return Exported(
+        decisions=imported.decisions,
+        waits=imported.waits,
+        wait_sums=imported.wait_sums,
+        files=files,
+        problems=imported.problems,
+        before=total(imported.before.decisions),
+        uncovered_s=report.uncovered_s,
+        one_scrape=report.one_scrape,
+        title=title or ", ".join(names[:MOST_NAMED]) + beyond,
+        synthetic=synthetic,
+    )

@@ -19,7 +19,7 @@ from horde_policy.review.whatif import WhatIf, size_range, what_if
 from horde_policy.settings import AllowanceSettings
 from horde_policy.units import MAX_LENGTH_LIMIT_TOKENS
 
-__all__ = ["Question", "Week", "review_week"]
+__all__ = ["Question", "Week", "implied_mean_allowance", "review_week"]
 
 AGREES_WITHIN = 0.005
 """Allowances and waits agree if at most this share of all requests is off: two counters are not looked at in one moment."""
@@ -92,7 +92,7 @@ def review_week(
         ratio=question.ratio,
         level=level,
     )
-    mean = _mean_allowance(exported, settings)
+    mean = implied_mean_allowance(exported, settings)
     changes = {} if exported.counted.high <= 0 else _what_ifs(exported.decisions, settings)
     found = {
         "refused": _refused(exported, settings, level),
@@ -167,7 +167,8 @@ def _shared(code: str, section: str, severity: Severity, share: Share, figures: 
 # --- does the allowance respond -----------------------------------------------------------------------------------------
 
 
-def _mean_allowance(exported: Exported, settings: AllowanceSettings) -> MeanAllowance | None:
+def implied_mean_allowance(exported: Exported, settings: AllowanceSettings) -> MeanAllowance | None:
+    """Return the mean allowance that the estimated waits and their sum imply; null without estimated waits."""
     sums = of_kind(exported.wait_sums, "estimated")
     known = sums.height > 0 and not sums["sum_low_s"].null_count() and not sums["sum_high_s"].null_count()
     seconds = Bounds(float(sums["sum_low_s"].sum()), float(sums["sum_high_s"].sum())) if known else None
@@ -206,7 +207,7 @@ def _responds(exported: Exported, settings: AllowanceSettings, mean: MeanAllowan
         rest = Bounds(max(0.0, exported.counted.low - nobody.low), max(0.0, exported.counted.high - nobody.high))
         alone = share_of(nobody, rest, level=level)
         if alone is not None and nobody.low > 0:
-            target = Target("decisions", {"rows": ("time",), "allowed": (size_of(settings.floor_tokens),)})
+            target = Target("decisions", {"rows": ("time",), "allowance_size": (size_of(settings.floor_tokens),)})
             found.append(_shared("without_worker", "responds", "bad", alone, {}, target))
     return found
 

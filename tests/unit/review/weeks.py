@@ -1,7 +1,9 @@
 """Made-up weeks, request by request, counted as the telemetry would: what their making implies is known."""
 
+import math
 import random
 from collections import Counter, defaultdict
+from datetime import datetime, timedelta
 from typing import Any
 
 from horde_policy.frames.decisions import size_of
@@ -10,7 +12,7 @@ from horde_policy.policy.decision import rule_outcome
 from horde_policy.policy.request import Request, Requester
 from horde_policy.review.exported import Exported
 from horde_policy.settings import AllowanceSettings
-from tests.unit.review.made import LIFECYCLE_S, decision, decisions, histogram, hour, wait_sum, wait_sums, waits
+from tests.unit.review.made import LIFECYCLE_S, MONDAY, decision, decisions, histogram, hour, wait_sum, wait_sums, waits
 
 SIZES_ASKED = (80, 256, 512, 800, 1024, 1500, 2048, 4096, 6000)
 HOURS = 168
@@ -65,3 +67,41 @@ def made_week(
     return Exported(
         decisions=decisions(*rows), waits=waits(*buckets), wait_sums=wait_sums(*sums), title="a made-up week", synthetic=True
     )
+
+
+def exposition_of(exported: Exported) -> bytes:
+    """Return a made-up week as one Prometheus scrape an hour: cumulative counters that start at 0 with the week."""
+    hours = [MONDAY + timedelta(hours=number) for number in range(HOURS + 1)]
+    series: dict[str, dict[datetime, float]] = defaultdict(lambda: defaultdict(float))
+    for row in exported.decisions.iter_rows(named=True):
+        words = {f"horde_{name}": row[name] for name in ("requester", "outcome", "requested_size", "allowance_size")}
+        labels = {**words, "horde_chat": str(row["chat"]).lower()}
+        series["horde_text_free_allowance_decisions" + _labels(labels)][row["interval_end"]] += row["count_low"]
+    for row in exported.waits.iter_rows(named=True):
+        for edge in (*LIFECYCLE_S, math.inf):
+            if edge >= row["upper_s"]:
+                labels = {"le": "+Inf" if math.isinf(edge) else f"{edge:g}"}
+                series[_wait_name(row, "bucket") + _labels(labels | _asker(row))][row["interval_end"]] += row["count_low"]
+        series[_wait_name(row, "count") + _labels(_asker(row))][row["interval_end"]] += row["count_low"]
+    for row in exported.wait_sums.iter_rows(named=True):
+        series[_wait_name(row, "sum") + _labels(_asker(row))][row["interval_end"]] += row["sum_low_s"]
+    lines = []
+    for name, grown in series.items():
+        total = 0.0
+        for at in hours:
+            total += grown.get(at, 0.0)
+            lines.append(f"{name} {total!r} {round(at.timestamp() * 1000)}")
+    return "\n".join([*lines, ""]).encode()
+
+
+def _wait_name(row: dict[str, Any], part: str) -> str:
+    names = {"estimated": "horde_text_free_allowance_estimated_wait_seconds", "queue": "horde_text_queue_wait_seconds"}
+    return f"{names[row['kind']]}_{part}"
+
+
+def _asker(row: dict[str, Any]) -> dict[str, str]:
+    return {} if row["requester"] is None else {"horde_requester": row["requester"]}
+
+
+def _labels(words: dict[str, str]) -> str:
+    return "{" + ",".join(f'{name}="{word}"' for name, word in ({"instance": "one"} | words).items()) + "}"
