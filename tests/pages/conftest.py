@@ -8,7 +8,7 @@ import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 ROOT = Path(__file__).parents[2]
-PAGES = {"overview": "pages/operate/overview.py", "model": "pages/operate/model.py"}
+PAGES = {"overview": "pages/operate/overview.py", "model": "pages/operate/model.py", "replay": "pages/lab/replay.py"}
 OWN_SETTINGS = ("HORDE_URL", "HORDE_POLICY_RECORDED", "HORDE_POLICY_CONTACT", "HORDE_TEXT_FREE_OUTPUT_FLOOR")
 
 
