@@ -83,7 +83,7 @@ def _traffic(state: ViewState) -> None:
         on_change=lambda: write_state(**start_of(st.session_state[key])),
         help="The requests that are sent once more. "
         + " ".join(f"{bundled.title}: {bundled.text}." for bundled in BUNDLED.values()),
-        width=230,
+        width=200,
     )
 
 
@@ -109,7 +109,7 @@ def _range(state: ViewState, length: timedelta | None) -> None:
         on_change=chosen,
         accept_new_options=True,
         help="Hours after the first request, from and to; choose a day or type as 24-48.",
-        width=160,
+        width=145,
     )
 
 
@@ -218,7 +218,7 @@ def _fleet(state: ViewState, sources: Mapping[str, str]) -> None:
         key=key,
         on_change=lambda: write_state(fleet=st.session_state[key]),
         help="The workers as they stand in a snapshot, online throughout; or drawn from a few numbers and a seed.",
-        width=270,
+        width=215,
     )
     if current.startswith("drawn/"):
         _drawn(drawn)
@@ -235,7 +235,8 @@ def _drawn(drawn: Drawn) -> None:
         )
         for name, label, least, most, value in fields:
             seed(f"replay.drawn.{name}", value)
-            st.number_input(label, least, most, key=f"replay.drawn.{name}")
+            # an address may say more than the control would
+            st.number_input(label, min(least, value), max(most, value), key=f"replay.drawn.{name}")
         st.form_submit_button("Apply", type="primary", on_click=_apply_drawn)
 
 

@@ -126,7 +126,7 @@ class Desk:
         name = "|".join([key, *(run.digest for run in runs)])
         with self.lock:
             current = self.jobs.get(viewer)
-            if current is not None and current.key == name and not current.cancelled.is_set():
+            if current is not None and current.key == name:
                 return current
             if current is not None:
                 current.cancelled.set()

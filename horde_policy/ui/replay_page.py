@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import streamlit as st
 
 from horde_policy.clock import SystemClock
-from horde_policy.errors import HordePolicyError
+from horde_policy.errors import HordePolicyError, InputError
 from horde_policy.frames.snapshot import Snapshot
 from horde_policy.replay.fill import Traffic
 from horde_policy.replay.fill_rule import FillRule
@@ -93,6 +93,9 @@ def replayed(opened: Opened) -> Replayed | None:
 
     def make() -> tuple[Traffic, Fleet]:
         library = opened.desk.library
+        drawn = drawn_of(state.fleet)
+        if drawn is None and snapshot is None:
+            raise InputError("fleet", "", state.fleet, "is no source that is configured here, or it has not answered yet")
         weights = library.demand(snapshot)
         traffic = traffic_of(
             library.trace(state.traffic),
@@ -102,15 +105,15 @@ def replayed(opened: Opened) -> Replayed | None:
             copies=state.copies,
             keep_percent=state.keep_percent,
         )
-        return traffic, fleet_of(drawn_of(state.fleet), snapshot, weights, speed)
+        return traffic, fleet_of(drawn, snapshot, weights, speed)
 
     job = opened.desk.ask(viewer, key, make, opened.runs)
     job.done.wait(WAIT_S)
-    if not job.done.is_set():
-        _show_progress(opened.desk, viewer, job)
-        return None
     if job.cancelled.is_set():
         _show_cancelled(opened.desk, viewer)
+        return None
+    if not job.done.is_set():
+        _show_progress(job)
         return None
     if job.error is not None:
         st.error(escape_markdown(job.error), title="Nothing could be replayed", icon=":material/error:")
@@ -119,9 +122,9 @@ def replayed(opened: Opened) -> Replayed | None:
     return job.result
 
 
-def _show_progress(bench: Desk, viewer: str, job: Job) -> None:
+def _show_progress(job: Job) -> None:
     def look() -> None:
-        if job.done.is_set():
+        if job.done.is_set() or job.cancelled.is_set():
             st.rerun()
         st.progress(job.share, text=f"{job.stage[:1].upper()}{job.stage[1:]} …")
         st.button("Cancel", key="replay.cancel", icon=":material/cancel:", on_click=job.cancelled.set)
@@ -165,8 +168,8 @@ def show_figures(result: Replayed) -> None:
     left, right = st.columns(2, gap="medium")
     with left:
         _changes(result)
-        by = _chosen("Outcomes by", {"requester": "by requester", "requested_size": "by size asked for"}, "replay.by")
         st.header("Who gets what", anchor=False)
+        by = _chosen("Outcomes by", {"requester": "by requester", "requested_size": "by size asked for"}, "replay.by")
         show_figure(figures.fig_mix(scores, by, mode), alt=figures.mix_alt(scores), key="replay.mix")
     with right:
         st.header("How long admitted requests wait", anchor=False)

@@ -14,7 +14,6 @@ from horde_policy.views.state import MOST_RUNS
 __all__ = ["show_settings"]
 
 EDITED = "replay.edited"
-WIDEST_MARK_S = 3_600.0
 USES_CURVE = ("allowance", "jobs")
 
 SUGGESTED = (
@@ -175,9 +174,20 @@ def _further(run: Run) -> None:
             seed(f"{prefix}.{name}", value)
         st.selectbox("A refused client", list(CLIENTS), format_func=CLIENTS.__getitem__, key=f"{prefix}.client")
         with st.container(horizontal=True):
-            st.number_input("comes back after (s)", 0.0, 1e6, format="%g", key=f"{prefix}.return_after_s", width=160)
+            st.number_input(
+                "comes back after (s)",
+                *_bounds(0.0, 1e6, settings.return_after_s),
+                format="%g",
+                key=f"{prefix}.return_after_s",
+                width=160,
+            )
             st.number_input("so many times", 0, 1000, key=f"{prefix}.return_times", width=160)
-        st.number_input("Assumed speed (tok/s)", 0.1, 1e6, format="%g", key=f"{prefix}.assumed_speed_tok_per_s")
+        st.number_input(
+            "Assumed speed (tok/s)",
+            *_bounds(0.1, 1e6, settings.assumed_speed_tok_per_s),
+            format="%g",
+            key=f"{prefix}.assumed_speed_tok_per_s",
+        )
         st.selectbox(
             "What counts as ahead",
             ("queue_order", "all"),
@@ -185,18 +195,29 @@ def _further(run: Run) -> None:
             key=f"{prefix}.ahead",
         )
         st.toggle("A worker's speed counts once a thread", key=f"{prefix}.count_threads")
-        st.number_input("Jobs rule: floor at jobs a thread", 0.1, 1e6, format="%g", key=f"{prefix}.jobs_rule_floor_per_thread")
-        st.number_input("A waiting request lives (s)", 1.0, 1e7, format="%g", key=f"{prefix}.request_ttl_s")
+        st.number_input(
+            "Jobs rule: floor at jobs a thread",
+            *_bounds(0.1, 1e6, settings.jobs_rule_floor_per_thread),
+            format="%g",
+            key=f"{prefix}.jobs_rule_floor_per_thread",
+        )
+        st.number_input(
+            "A waiting request lives (s)", *_bounds(1.0, 1e7, settings.request_ttl_s), format="%g", key=f"{prefix}.request_ttl_s"
+        )
         st.number_input(
             "A job ends after (s)",
-            0.0,
-            1e7,
+            *_bounds(0.0, 1e7, settings.job_timeout_s),
             format="%g",
             key=f"{prefix}.job_timeout_s",
             placeholder="no limit",
             help="The server's limit is 150 s; empty for none.",
         )
         st.form_submit_button("Apply", type="primary", on_click=_apply, args=(letter, tuple(values)))
+
+
+def _bounds(least: float, most: float, value: float | None) -> tuple[float, float]:
+    """Return a control's limits, widened to hold what an address says."""
+    return (least, most) if value is None else (min(least, float(value)), max(most, float(value)))
 
 
 def _apply(letter: str, names: tuple[str, ...]) -> None:

@@ -51,7 +51,7 @@ class Run:
         """The run as one line.
 
         >>> baseline_of(AllowanceSettings()).title
-        'baseline: the allowance, 4,096 to 512 tokens at 60 s to 300 s'
+        'baseline: 4,096 to 512 tokens at 60 s to 300 s'
         """
         return f"{self.letter}: {self.words}"
 
@@ -124,8 +124,9 @@ def settings_words(settings: ReplaySettings, baseline: ReplaySettings) -> str:
 def baseline_of(settings: AllowanceSettings) -> Run:
     """Return the baseline: the page's settings, with a replay's own defaults."""
     lifted = ReplaySettings.lifted(settings)
-    words = (
-        f"{RULES[lifted.rule]}, {count(lifted.ceiling_tokens)} to {count(lifted.floor_tokens)} tokens at "
+    words = "" if lifted.rule == "allowance" else f"{RULES[lifted.rule]}, "
+    words += (
+        f"{count(lifted.ceiling_tokens)} to {count(lifted.floor_tokens)} tokens at "
         f"{seconds(lifted.wait_full_s)} to {seconds(lifted.wait_floor_s)}"
     )
     return Run(LETTERS[0], lifted, words)

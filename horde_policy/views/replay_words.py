@@ -7,7 +7,7 @@ from horde_policy.units import JOB_TIME_LIMIT_S
 from horde_policy.views.grid import Column, Row, name_cell
 from horde_policy.views.replay_results import Compared, Scored, wait_of, waits_table
 from horde_policy.views.replay_runs import CLIENTS, RULES, Run
-from horde_policy.views.text import count, ratio, seconds, tokens_short, visible
+from horde_policy.views.text import NOT_REPORTED, count, ratio, seconds, tokens_short, visible
 
 __all__ = [
     "AGREEMENT_COLUMNS",
@@ -30,7 +30,7 @@ __all__ = [
 
 INTRODUCTION: Final = (
     "A replay sends the same requests once more to the same workers under other settings, and says request by request what each "
-    "would have got. Change the traffic, the fleet or the settings; the address holds them all."
+    "would have got. The baseline is what stands behind Settings, above; the address holds every choice."
 )
 
 Runs = Sequence[tuple[Run, Scored]]
@@ -102,6 +102,9 @@ RUN_COLUMNS: Final = (
     Column(key="funded", label="Funded", right=True, help="Above the allowance, and admitted with the kudos held."),
     Column(key="downgraded", label="Downgraded", right=True, help="Lowered to the allowance, which the requester allowed."),
     Column(key="refused", label="Refused", right=True, help="Above the allowance and not payable, or no worker could serve it."),
+    Column(
+        key="nobody", label="No worker", right=True, help="Share of the requests for which no online worker was eligible at all."
+    ),
     Column(key="given", label="Given free", unit="tokens", right=True, help="Tokens delivered without a hold."),
     Column(key="median", label="Median wait", right=True, help="Queue wait of the requests that were started."),
     Column(key="p95", label="95 % within", right=True, help="95 of 100 started requests waited no longer."),
@@ -121,6 +124,11 @@ def _share(part: float, whole: float) -> str:
     return ratio(part / whole if whole else None)
 
 
+def _estimated(summary: Mapping[str, Any]) -> int:
+    """Return how many requests had an estimate of their wait, that is an eligible worker."""
+    return sum(row["requests"] for row in summary["estimated_waits"] if row["requester"] is None)
+
+
 def run_rows(runs: Runs, changes: Mapping[str, Compared]) -> list[Row]:
     """Return one row a run, the baseline first."""
     rows = []
@@ -133,6 +141,7 @@ def run_rows(runs: Runs, changes: Mapping[str, Compared]) -> list[Row]:
         cells |= {
             "run": {"text": run.title, "sub": f"settings {run.digest}"},
             "given": {"text": tokens_short(given), "title": f"{count(given)} tokens"},
+            "nobody": _share(requests - _estimated(summary), requests),
             "median": seconds(wait_of(scored, "p50_s")),
             "p95": seconds(wait_of(scored, "p95_s")),
             "expired": _share(summary["statuses"]["expired"], admitted),
@@ -152,7 +161,7 @@ DIFFERENCE_COLUMNS: Final = (
     Column(key="requester", label="Requester"),
     Column(key="size", label="Size asked", unit="tokens"),
     Column(key="tokens", label="Tokens more", right=True),
-    Column(key="answer", label="Answer later by", right=True),
+    Column(key="answer", label="Answer", right=True),
     Column(key="before", label="Baseline"),
     Column(key="after", label="Now"),
 )
@@ -165,13 +174,33 @@ DIFFERENCES: Final = {
 }
 
 
+def size_words(size: str) -> str:
+    """Return a size bucket as people read it.
+
+    >>> size_words("<=512"), size_words("513-1024"), size_words(">4096")
+    ('≤ 512', '513 to 1024', '> 4096')
+    """
+    return size.replace("<=", "≤ ").replace(">", "> ").replace("-", " to ")
+
+
+def answer_words(more_s: float | None) -> str:
+    """Return by how much an answer comes sooner or later; one that comes in one run only has no such difference.
+
+    >>> answer_words(-90.0), answer_words(700.0), answer_words(None)
+    ('90 s sooner', '12 min later', '—')
+    """
+    if not more_s:
+        return NOT_REPORTED if more_s is None else "the same"
+    return f"{seconds(abs(more_s))} {'later' if more_s > 0 else 'sooner'}"
+
+
 def difference_rows(change: Compared, *, each: int = 6) -> list[Row]:
     """Return the largest differences of a run from the baseline, of each kind the first few, without repeats."""
     rows: dict[str, Row] = {}
     for kind in DIFFERENCES:
         for found in change.figures[kind][:each]:
             answer = found["answer_s_more"]
-            sign = "" if answer is None or answer >= 0 else "−"
+            more = found["tokens_more"]
             rows.setdefault(
                 found["request_id"],
                 Row(
@@ -180,9 +209,9 @@ def difference_rows(change: Compared, *, each: int = 6) -> list[Row]:
                         "request": name_cell(found["request_id"]),
                         "what": found["change"],
                         "requester": found["requester"].replace("_", " "),
-                        "size": found["requested_size"],
-                        "tokens": f"{found['tokens_more']:+,}" if found["tokens_more"] else "0",
-                        "answer": "—" if answer is None else sign + seconds(abs(answer)),
+                        "size": size_words(found["requested_size"]),
+                        "tokens": f"{'+' if more > 0 else '−'}{count(abs(more))}" if more else "0",
+                        "answer": answer_words(answer),
                         "before": found["baseline_outcome"],
                         "after": found["outcome"],
                     },

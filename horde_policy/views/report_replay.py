@@ -98,7 +98,7 @@ def replay_report(
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
         f"<title>{escape_html(title)}</title><style>{STYLE}</style></head><body>",
         f"<h1>{escape_html(title)}</h1>",
-        f'<p class="note">{escape_html(INTRODUCTION.split(". Change")[0])}. Made {escape_html(instant(made_at))}.</p>',
+        f'<p class="note">{escape_html(INTRODUCTION.split(". The baseline")[0])}. Made {escape_html(instant(made_at))}.</p>',
         _list(inputs_words(stamp.traffic, stamp.fleet)),
         "<h2>The runs</h2>",
         _table(RUN_COLUMNS, run_rows(runs, changes)),

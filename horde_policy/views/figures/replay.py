@@ -98,7 +98,7 @@ def fig_mix(runs: Runs, by: str, mode: Mode) -> go.Figure:
     for group in groups:
         for run, scored in runs:
             shares = mix_shares(scored, by, group)
-            labels[0].append(group.replace("_", " ").replace("<=", "≤ ").replace(">", "> "))
+            labels[0].append(group.replace("_", " ").replace("<=", "≤ ").replace(">", "> ").replace("-", " to "))
             labels[1].append(run.letter)
             cells.append(shares)
     for outcome in OUTCOME_PATTERNS:
@@ -109,7 +109,7 @@ def fig_mix(runs: Runs, by: str, mode: Mode) -> go.Figure:
             name=outcome,
             marker={
                 "color": OUTCOMES[mode][outcome],
-                "pattern": {"shape": OUTCOME_PATTERNS[outcome], "size": 5, "solidity": 0.25},
+                "pattern": {"shape": OUTCOME_PATTERNS[outcome], "fillmode": "overlay", "size": 6, "solidity": 0.2},
             },
             customdata=[shares[outcome][0] for shares in cells],
             text=[ratio(shares[outcome][1]) if shares[outcome][1] >= 0.06 else "" for shares in cells],
@@ -224,12 +224,14 @@ def fig_changes(changes: Mapping[str, Compared], mode: Mode) -> go.Figure:
     mode
         The viewer's theme.
     """
-    figure = base_figure(height_px=150 + 46 * max(1, len(changes)))
+    figure = base_figure(height_px=170 + 46 * max(1, len(changes)))
     letters = list(changes)
     widest = 0.0
     for words, sign in ((reversed(LOSSES), -1), (reversed(GAINS), 1)):
         for word in words:
             shares = [c.figures["changes"][word] / max(1, c.figures["requests"]) for c in changes.values()]
+            if not any(shares):
+                continue
             figure.add_bar(
                 y=letters,
                 x=[sign * share for share in shares],
@@ -237,7 +239,7 @@ def fig_changes(changes: Mapping[str, Compared], mode: Mode) -> go.Figure:
                 name=word,
                 marker={
                     "color": CHANGE_COLOURS[mode][word],
-                    "pattern": {"shape": CHANGE_PATTERNS[word], "size": 5, "solidity": 0.25},
+                    "pattern": {"shape": CHANGE_PATTERNS[word], "fillmode": "overlay", "size": 6, "solidity": 0.2},
                 },
                 customdata=[[c.figures["changes"][word], share] for c, share in zip(changes.values(), shares, strict=True)],
                 hovertemplate="%{y}, " + word + ": %{customdata[1]:.2%}, %{customdata[0]:,} requests<extra></extra>",
@@ -251,8 +253,10 @@ def fig_changes(changes: Mapping[str, Compared], mode: Mode) -> go.Figure:
             )
     figure.add_vline(x=0, line={"width": 1, "color": FAINT[mode]})
     figure.update_layout(barmode="relative", showlegend=True, legend={**LEGEND, "traceorder": "normal"})
-    reach = max(0.01, widest) * 1.35
-    figure.update_xaxes(range=[-reach, reach], tickformat=".1%", title={"text": "share of the requests: worse ← → better"})
+    reach = max(0.001, widest) * 1.7
+    figure.update_xaxes(
+        range=[-reach, reach], tickformat=".2~%", title={"text": "share of the requests: worse ← → better"}, nticks=7
+    )
     figure.update_yaxes(autorange="reversed", type="category")
     return figure
 
