@@ -27,7 +27,17 @@ from horde_policy.views.report_replay import replay_report
 from horde_policy.views.state import ViewState
 from horde_policy.views.text import code_span, count, escape_markdown, visible
 
-__all__ = ["Opened", "open_replay", "replayed", "show_details", "show_figures", "show_files", "show_inputs", "show_runs"]
+__all__ = [
+    "Opened",
+    "open_replay",
+    "replayed",
+    "show_details",
+    "show_figures",
+    "show_files",
+    "show_inputs",
+    "show_notes",
+    "show_runs",
+]
 
 WAIT_S = 1.5
 """A page waits so long for its replay before it shows how far it is."""
@@ -61,6 +71,12 @@ def open_replay() -> Opened:
         length = None
     assert length is None or isinstance(length, timedelta)
     return Opened(state, bench, runs, notes, live.source_labels(), length)
+
+
+def show_notes(opened: Opened) -> None:
+    """Say which settings of the address are left out, and why."""
+    for note in opened.notes:
+        st.warning(escape_markdown(note), icon=":material/info:")
 
 
 def _snapshot(state: ViewState) -> tuple[Snapshot | None, str]:

@@ -6,14 +6,12 @@ from horde_policy.ui import replay_page
 from horde_policy.ui.replay_controls import show_choices
 from horde_policy.ui.replay_settings import show_settings
 from horde_policy.views.replay_words import INTRODUCTION, headline
-from horde_policy.views.text import escape_markdown
 
 opened = replay_page.open_replay()
 answer = st.container()
 show_choices(opened.state, opened.desk, opened.sources, opened.length)
 show_settings(opened.runs)
-for note in opened.notes:
-    st.warning(escape_markdown(note), icon=":material/info:")
+replay_page.show_notes(opened)
 result = replay_page.replayed(opened)
 with answer:
     st.title("Replay" if result is None else headline(result.scores, result.changes), anchor=False)
