@@ -22,6 +22,15 @@ SECTIONS = {
             "Why does a model give what it gives, and what would change it?",
         ),
     ],
+    "Lab": [
+        shell.PageEntry(
+            PAGES / "lab" / "replay.py",
+            "replay",
+            "Replay",
+            ":material/replay:",
+            "What would other settings have done with real traffic, and who gains or loses by them?",
+        ),
+    ],
 }
 
 shell.frame(SECTIONS).run()

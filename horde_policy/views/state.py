@@ -12,11 +12,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, Self
 
 from horde_policy.errors import ConfigError, InputError, shown
+from horde_policy.replay.fill import MOST_COPIES
+from horde_policy.replay.fill_rule import FillRule
 from horde_policy.settings import AllowanceSettings
 from horde_policy.units import DEFAULT_MAX_CONTEXT_TOKENS, DEFAULT_MAX_LENGTH_TOKENS, MAX_LENGTH_LIMIT_TOKENS
 from horde_policy.views.words import STATES
 
 __all__ = [
+    "MOST_RUNS",
     "PARAMETERS",
     "REFRESH_CHOICES_S",
     "SETTING_PARAMETERS",
@@ -24,6 +27,8 @@ __all__ = [
     "Parameter",
     "Query",
     "ViewState",
+    "hours_from_text",
+    "hours_text",
     "parse_view_state",
     "size_from_text",
 ]
@@ -43,10 +48,19 @@ MOST_CONTEXT_TOKENS = 1_048_576
 MOST_NAME_CHARACTERS = 1_000
 MOST_NAMES = 20
 MOST_FIND_CHARACTERS = 200
+MOST_RUNS = 4
+"""Settings that a replay compares with the baseline."""
+MOST_RUN_CHARACTERS = 500
+MOST_HOURS = 1_000_000
+NO_RUN = "none"
+"""Stands in an address for a replay of the baseline alone."""
+DEFAULT_FILL = str(FillRule(models="weighted"))
 
 _WHOLE = re.compile(r"[0-9]{1,9}")
 _REAL = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?")
 _SOURCE = re.compile(r"[\w .:+-]{1,100}")
+_HOURS = re.compile(r"([0-9]{1,7}(?:\.[0-9]{1,3})?)-([0-9]{1,7}(?:\.[0-9]{1,3})?)")
+_CHOSEN = re.compile(r"[A-Za-z0-9_./-]{1,120}")
 
 
 class _Unreadable(Exception):  # noqa: N818 (never leaves this module)
@@ -86,6 +100,13 @@ class ViewState:
         What the board shows and in which order.
     wall
         Whether the page is meant for a screen on a wall: large, without controls.
+    traffic, hours, copies, keep_percent, fill
+        The traffic of a replay: its key, hours from and to after its first request (empty: all of it), how often it is
+        superposed, which share of it is kept, the fill rule in words.
+    fleet
+        The fleet of a replay: ``source`` for the source's, the key of a source, or ``drawn/…`` for a parametric one.
+    runs
+        The settings that a replay compares with the baseline, each as ``name=value`` pairs.
 
     Examples
     --------
@@ -108,6 +129,13 @@ class ViewState:
     sort: str = "model"
     descending: bool = False
     wall: bool = False
+    traffic: str = "ragpulse_week1"
+    hours: tuple[float, ...] = (24.0, 48.0)
+    copies: int = 60
+    keep_percent: int = 100
+    fill: str = DEFAULT_FILL
+    fleet: str = "source"
+    runs: tuple[str, ...] = ("ceiling_tokens=2048,floor_tokens=256", "rule=old")
 
     def changed(self, **changes: object) -> Self:
         """Return the state with some fields replaced.
@@ -199,6 +227,64 @@ def _states(values: Sequence[str]) -> tuple[str, ...]:
     return tuple(state for state in STATES if state in values)
 
 
+def hours_from_text(text: str) -> tuple[float, ...]:
+    """Return hours from and to; ``all`` is the empty range.
+
+    Raises
+    ------
+    InputError
+        It is no range.
+
+    Examples
+    --------
+    >>> hours_from_text("24-48"), hours_from_text("all")
+    ((24.0, 48.0), ())
+    """
+    word = text.strip().replace(" ", "")
+    found = _HOURS.fullmatch(word)
+    if word == "all":
+        return ()
+    if not found or not float(found[1]) < float(found[2]) <= MOST_HOURS:
+        raise InputError("range", "", text, "must be hours from and to, as 24-48, or all")
+    return float(found[1]), float(found[2])
+
+
+def hours_text(hours: Sequence[float]) -> str:
+    """Return a range as it is typed.
+
+    >>> hours_text((0.0, 1.5)), hours_text(())
+    ('0-1.5', 'all')
+    """
+    return "-".join(f"{hour:.10g}" for hour in hours) or "all"
+
+
+def _hours(values: Sequence[str]) -> tuple[float, ...]:
+    try:
+        return hours_from_text(values[-1])
+    except InputError as error:
+        raise _Unreadable(error.rule) from None
+
+
+def _chosen(values: Sequence[str]) -> str:
+    if not _CHOSEN.fullmatch(values[-1]):
+        raise _Unreadable("must be a name of letters, digits, hyphens, dots and slashes")
+    return values[-1]
+
+
+def _fill(values: Sequence[str]) -> str:
+    try:
+        return str(FillRule.parsed(values[-1]))
+    except InputError as error:
+        raise _Unreadable(f"is no fill rule: {error}") from None
+
+
+def _runs(values: Sequence[str]) -> tuple[str, ...]:
+    runs = tuple(dict.fromkeys(value for value in values if value and value != NO_RUN))
+    if len(runs) > MOST_RUNS or any(len(run) > MOST_RUN_CHARACTERS for run in runs):
+        raise _Unreadable(f"must be at most {MOST_RUNS} settings of at most {MOST_RUN_CHARACTERS} characters")
+    return runs
+
+
 def _one(value: object) -> tuple[str]:
     return (str(value),)
 
@@ -223,6 +309,13 @@ PARAMETERS: Final[tuple[Parameter, ...]] = (
     Parameter("sort", "sort", _one_of(SORTS), _one, shared=False),
     Parameter("descending", "descending", _flag, _bit, shared=False),
     Parameter("wall", "wall", _flag, _bit, shared=False),
+    Parameter("traffic", "traffic", _chosen, _one, shared=False),
+    Parameter("hours", "hours", _hours, lambda hours: (hours_text(hours),), shared=False),
+    Parameter("copies", "copies", _whole(1, MOST_COPIES), _one, shared=False),
+    Parameter("keep", "keep_percent", _whole(1, 100), _one, shared=False),
+    Parameter("fill", "fill", _fill, _one, shared=False),
+    Parameter("fleet", "fleet", _chosen, _one, shared=False),
+    Parameter("run", "runs", _runs, lambda runs: tuple(runs) or (NO_RUN,), shared=False),
 )
 """Every parameter but the settings', in the order in which they are written."""
 
@@ -306,7 +399,7 @@ def parse_view_state(query: Query, base: AllowanceSettings) -> tuple[ViewState, 
 
     Notes
     -----
-    Of a value that is given several times the last counts, but for ``m`` and ``state``. Nothing raises.
+    Of a value that is given several times the last counts, but for ``m``, ``state`` and ``run``. Nothing raises.
 
     Examples
     --------

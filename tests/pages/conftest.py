@@ -9,6 +9,9 @@ from streamlit.testing.v1 import AppTest
 
 ROOT = Path(__file__).parents[2]
 PAGES = {"overview": "pages/operate/overview.py", "model": "pages/operate/model.py"}
+"""The pages that show a source with its status; the tests of every state of a source take each."""
+
+FILES = PAGES | {"replay": "pages/lab/replay.py"}
 OWN_SETTINGS = ("HORDE_URL", "HORDE_POLICY_RECORDED", "HORDE_POLICY_CONTACT", "HORDE_TEXT_FREE_OUTPUT_FLOOR")
 
 
@@ -28,7 +31,7 @@ class App:
             self.test.run()
             for name, value in query.items():
                 self.test.query_params[name] = value
-            self.test.switch_page(PAGES[page]).run()
+            self.test.switch_page(FILES[page]).run()
         return self
 
     def part(self, key: str) -> dict[str, Any]:
