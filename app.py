@@ -21,6 +21,13 @@ SECTIONS = {
             ":material/query_stats:",
             "Why does a model give what it gives, and what would change it?",
         ),
+        shell.PageEntry(
+            PAGES / "operate" / "workers.py",
+            "workers",
+            "Workers",
+            ":material/dns:",
+            "Who carries what, and what hangs on a single worker?",
+        ),
     ],
 }
 
