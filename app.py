@@ -28,6 +28,13 @@ SECTIONS = {
             ":material/dns:",
             "Who carries what, and what hangs on a single worker?",
         ),
+        shell.PageEntry(
+            PAGES / "operate" / "sources.py",
+            "sources",
+            "Sources",
+            ":material/database:",
+            "Where do the figures come from, how old are they, and what is wrong with them?",
+        ),
     ],
 }
 

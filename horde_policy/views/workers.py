@@ -1,7 +1,6 @@
 """The Workers page's words and rows: who carries what, what hangs on one worker, who was there and is gone."""
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
 from typing import Any, Final
 
 import polars as pl
@@ -100,7 +99,6 @@ def worker_columns(*, with_history: bool) -> list[grid.Column]:
     """Return the columns of the workers' table; presence only where a history tells it."""
     past = [
         grid.Column(key="present", label="There", unit="of the range", right=True, help="Of the polls of the range."),
-        grid.Column(key="seen", label="First seen", unit="in the range", right=True),
     ]
     return [
         grid.Column(key="worker", label="Worker", kind="name"),
@@ -153,9 +151,14 @@ def _cells(worker: Worker, board: Board, alone: Sequence[str], past: Mapping[str
         "threads": count(counted_threads(worker)),
         "models": {"text": shortened(models, 90) or "not reported", "title": shortened(models, 2_000)},
         "alone": {"text": count(len(alone)), "title": visible(shortened(", ".join(alone), 1_000))},
-        "present": "" if past is None else ratio(past["present_ratio"]),
-        "seen": "" if past is None else f"{past['first_seen']:%d %b %H:%M} UTC",
+        "present": _present_cell(past),
     }
+
+
+def _present_cell(past: Mapping[str, Any] | None) -> grid.Cell:
+    if past is None:
+        return ""
+    return {"text": ratio(past["present_ratio"]), "title": f"First seen in the range: {instant(past['first_seen'])}"}
 
 
 # --- what hangs on one worker -------------------------------------------------------------------------------------------
@@ -217,7 +220,7 @@ def gone_rows(over_range: pl.DataFrame) -> list[grid.Row]:
             id=f"gone {row['worker_id']}",
             cells={
                 "worker": grid.name_cell(row["name"] or "(no name)"),
-                "gone": _instant(row["gone_since"]),
+                "gone": instant(row["gone_since"]),
                 "present": ratio(row["present_ratio"]),
                 "speed": speed(row["speed_tok_per_s"]),
                 "models": {"text": shortened(visible(", ".join(row["models"] or [])), 120)},
@@ -225,7 +228,3 @@ def gone_rows(over_range: pl.DataFrame) -> list[grid.Row]:
         )
         for row in gone.iter_rows(named=True)
     ]
-
-
-def _instant(at: datetime) -> str:
-    return instant(at)

@@ -15,7 +15,7 @@ from horde_policy.history.store import HistoryStore
 from horde_policy.sources.catalogue import configured_sources
 
 ROOT = Path(__file__).parents[2]
-PAGES = {name: f"pages/operate/{name}.py" for name in ("overview", "model", "workers")}
+PAGES = {name: f"pages/operate/{name}.py" for name in ("overview", "model", "workers", "sources")}
 OWN_SETTINGS = (
     "HORDE_POLICY_HISTORY",
     "HORDE_POLICY_ANNOTATIONS",

@@ -66,7 +66,7 @@ def test_with_a_history_it_tells_presence_and_who_is_gone(app: NewApp, made_hist
     gone = shown.rows("workers.gone")
     assert list(gone) == ["extra [b](http://192.0.2.1/)"]
     assert gone["extra [b](http://192.0.2.1/)"]["cells"]["gone"].endswith("UTC")
-    there = [row["cells"]["present"] for row in shown.part("workers.list")["rows"]]
+    there = [row["cells"]["present"]["text"] for row in shown.part("workers.list")["rows"]]
     assert set(there) == {"100 %"}
     assert len(shown.test.get("plotly_chart")) == 1
     shown.test.segmented_control(key="shared.range").set_value("1h").run()

@@ -130,7 +130,9 @@ def _broken(frame: pl.DataFrame, gaps: pl.DataFrame | None) -> pl.DataFrame:
 
 def _draw_gaps(figure: go.Figure, gaps: pl.DataFrame | None, mode: Mode) -> None:
     for row in () if gaps is None else gaps.iter_rows(named=True):
-        figure.add_vrect(x0=_naive(row["from"]), x1=_naive(row["to"]), line_width=0, fillcolor=FAINT[mode], opacity=0.18)
+        figure.add_vrect(
+            x0=_naive(row["from"]), x1=_naive(row["to"]), line_width=0, fillcolor=FAINT[mode], opacity=0.18, layer="above"
+        )
 
 
 def _draw_marks(figure: go.Figure, marks: Sequence[Mark], mode: Mode) -> None:
@@ -176,7 +178,9 @@ def presence_alt(workers: int, drawn: int) -> str:
     return f"When each worker was there over the range, and whether it served everybody{longest}."
 
 
-def fig_presence(periods: pl.DataFrame, order: Sequence[str], names: Sequence[str], end: datetime, mode: Mode) -> go.Figure:
+def fig_presence(
+    periods: pl.DataFrame, order: Sequence[str], names: Sequence[str], end: datetime, gaps: pl.DataFrame, mode: Mode
+) -> go.Figure:
     """Return a row a worker with a bar for each stretch of the range in which it was there.
 
     Parameters
@@ -187,6 +191,8 @@ def fig_presence(periods: pl.DataFrame, order: Sequence[str], names: Sequence[st
         The ids of the workers drawn, from the top, and what they are called; hostile text.
     end
         The end of the range, for stretches that are not over.
+    gaps
+        Frame with ``from`` and ``to``: nobody looked then, so they are shaded over the bars.
     mode
         The viewer's theme.
     """
@@ -205,6 +211,7 @@ def fig_presence(periods: pl.DataFrame, order: Sequence[str], names: Sequence[st
             figure.add_scatter(
                 x=x, y=y, mode="lines", name=standing, line=line, hovertemplate="%{x|%d %b %H:%M} UTC<extra></extra>"
             )
+    _draw_gaps(figure, gaps, mode)
     utc_axis(figure)
     labels = [escape_plotly(shortened(visible(name), 28)) for name in names]
     figure.update_yaxes(tickmode="array", tickvals=[place[i] for i in order], ticktext=labels, range=[0.3, len(order) + 0.7])
