@@ -12,6 +12,9 @@ INSTANT = pl.Datetime("us", "UTC")
 
 WORKERS = 300
 MODELS = 60
+EVENNESS = 12.0
+"""How even the models' shares are: some are always short of workers."""
+
 OUTPUT_TOKENS = 200.0
 """Mean of what an answer takes."""
 
@@ -28,8 +31,8 @@ class Job:
 
 def fleet_of(job: Job, span_s: float) -> pl.DataFrame:
     dice = np.random.default_rng(job.seed)
-    length = dice.choice([80, 256, 512, 512, 1024, 2048, 4096], WORKERS)
-    context = dice.choice([2048, 4096, 8192, 16384, 32768], WORKERS)
+    length = dice.choice([80, 150, 256, 400, 512, 512, 512, 768, 1024, 1500, 2048, 3072, 4096, 8192], WORKERS)
+    context = dice.choice([2048, 4096, 6144, 8192, 10240, 12288, 16384, 32768], WORKERS)
     speed = np.round(dice.lognormal(np.log(18.0), 0.7, WORKERS), 1).clip(1.0, 150.0)
     served = [dice.choice(MODELS, dice.integers(1, 6), replace=False) for _ in range(WORKERS)]
     rows = []
@@ -67,12 +70,15 @@ def traffic_of(job: Job, rate_per_s: float) -> pl.DataFrame:
     dice = np.random.default_rng(job.seed + 1)
     n = job.requests
     created = START_US + np.cumsum(dice.exponential(1e6 / rate_per_s, n)).astype(np.int64)
-    shares = dice.dirichlet(np.full(MODELS, 30.0))
+    shares = dice.dirichlet(np.full(MODELS, EVENNESS))
     model = dice.choice(MODELS, n, p=shares)
     ladder = np.array([80, 150, 256, 512, 1024, 2048, 4096])
     asked = dice.choice(ladder, n, p=[0.2, 0.2, 0.2, 0.25, 0.08, 0.05, 0.02])
+    asked = np.where(dice.random(n) < 0.3, dice.integers(16, 2049, n), asked)
     output = np.minimum(dice.exponential(OUTPUT_TOKENS * 1.35, n).astype(np.int64) + 1, asked)
-    context = dice.choice([2048, 4096, 8192, 16384, 32768], n, p=[0.4, 0.3, 0.2, 0.08, 0.02])
+    context = dice.choice(
+        [2048, 4096, 6144, 8192, 10240, 12288, 16384, 32768], n, p=[0.3, 0.2, 0.15, 0.15, 0.08, 0.06, 0.04, 0.02]
+    )
     requester = dice.choice(3, n, p=[0.6, 0.35, 0.05])
     kudos = np.where(requester == 0, -50.0, np.where(dice.random(n) < 0.8, 0.0, np.round(dice.exponential(2000.0, n))))
     return pl.DataFrame(

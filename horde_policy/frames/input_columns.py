@@ -51,7 +51,8 @@ def refuse_first(what: str, column: pl.Series, broken: pl.Series, rule: str) -> 
     if broken.any():
         row = broken.fill_null(value=False).arg_max()
         value = None if row is None else column[row]
-        raise InputError(what, f"row {row}, column {column.name}", value, rule)
+        given_value = value.to_list() if isinstance(value, pl.Series) else value
+        raise InputError(what, f"row {row}, column {column.name}", given_value, rule)
 
 
 def refuse_nulls(what: str, column: pl.Series) -> pl.Series:
@@ -221,6 +222,7 @@ def name_lists(frame: pl.DataFrame, what: str, name: str) -> pl.Series:
         return column.cast(pl.List(pl.String))
     if column.dtype != pl.List(pl.String):
         raise _wrong_type(what, column, "must be lists of names")
-    if column.explode(empty_as_null=False).null_count():
+    # One chunk after the other: a whole file's names in one piece are large.
+    if any(chunk.explode(empty_as_null=False).null_count() for chunk in column.get_chunks()):
         refuse_first(what, column, column.list.eval(pl.element().is_null().any()).list.first(), "must hold names, not nulls")
     return column

@@ -15,6 +15,7 @@ import polars as pl
 from horde_policy.frames.fleet import normalised_fleet
 from horde_policy.frames.traffic import normalised_traffic
 from horde_policy.replay.kernel import assign_bases, classify, rehash, tightest
+from horde_policy.replay.kernel_run import table_of
 from horde_policy.replay.kernel_types import (
     CAN_PAY,
     CHAT,
@@ -27,11 +28,22 @@ from horde_policy.replay.kernel_types import (
     Classes,
     Fleet,
     Floats,
+    Int16s,
     Int32s,
     Ints,
+    Queue,
+    Requests,
+    Rules,
+    Running,
+    Seats,
+    State,
+    blank,
 )
+from horde_policy.units import MAX_LENGTH_LIMIT_TOKENS
 
 __all__ = ["World", "prepare", "wider", "wider_classes"]
+
+Array = np.ndarray[Any, Any]
 
 PER_CLASS = ("base", "length", "context", "slow", "slot", "stamp", "pos", "listed", "speed", "threads")
 
@@ -49,7 +61,7 @@ class World:
         Of each traffic row and each fleet row.
     order
         Traffic row of each request in order of arrival; null if the traffic is in that order.
-    created, priority, context, output, asked, flags, cls
+    created, priority, context_level, output, asked, flags, cls
         One entry a request in order of arrival.
     fleet, bases, classes, class_count
         The fleet's arrays; the lists of models; the classes, with nothing cached yet.
@@ -62,9 +74,9 @@ class World:
     order: Ints | None
     created: Ints
     priority: Floats
-    context: Ints
-    output: Ints
-    asked: Ints
+    context_level: Int32s
+    output: Int16s
+    asked: Int16s
     flags: Bools
     cls: Int32s
     fleet: Fleet
@@ -81,22 +93,22 @@ class World:
 
 
 class _Shared:
-    """A frame's buffer as seen by NumPy, which takes it for writable: the kernels have one type of array.
+    """A frame's buffer as seen by NumPy, which takes it for writable: a table of arrays knows no other.
 
-    They write to these only behind the traffic's own requests, in a copy that is made when clients repeat requests.
+    The kernels write to these only behind the traffic's own requests, in a copy that is made when clients repeat requests.
     """
 
-    def __init__(self, array: np.ndarray[Any, Any]) -> None:
+    def __init__(self, array: Array) -> None:
         self.array = array
         self.__array_interface__ = {**array.__array_interface__, "data": (array.__array_interface__["data"][0], False)}
 
 
-def _shared(series: pl.Series) -> np.ndarray[Any, Any]:
+def _shared(series: pl.Series) -> Array:
     array = series.rechunk().to_physical().to_numpy()
     return array if array.flags.writeable else np.asarray(_Shared(array))
 
 
-def wider(array: np.ndarray[Any, Any], size: int, fill: int = 0) -> np.ndarray[Any, Any]:
+def wider(array: Array, size: int, fill: int = 0) -> Array:
     """Return a copy with room for ``size`` entries, the new ones ``fill``.
 
     >>> wider(np.array([1, 2]), 3, -1)
@@ -117,14 +129,6 @@ def wider_classes(classes: Classes, count: int, room: int) -> Classes:
     return Classes(**grown, table_key=table_key, table_cls=table_cls)
 
 
-def _no_classes() -> Classes:
-    ints, small = np.zeros(0, np.int64), np.zeros(0, np.int32)
-    return Classes(
-        base=small, length=ints, context=ints, slow=np.zeros(0, np.uint8), slot=small, stamp=ints, pos=small, listed=small,
-        speed=np.zeros(0), threads=ints, table_key=ints, table_cls=small,
-    )  # fmt: skip
-
-
 def _flag_bits(traffic: pl.DataFrame) -> Bools:
     bits = np.zeros(traffic.height, np.uint8)
     for name, bit in (("can_pay", CAN_PAY), ("chat", CHAT), ("slow_workers", SLOW_ALLOWED), ("allow_downgrade", MAY_DOWNGRADE)):
@@ -132,11 +136,14 @@ def _flag_bits(traffic: pl.DataFrame) -> Bools:
     return bits
 
 
-def _model_codes(models: pl.Series, names: list[str]) -> tuple[Ints, Int32s]:
+def _model_codes(models: pl.Series, names: list[str]) -> tuple[Array, Int32s]:
     """Return the lists' lengths and their names as codes into ``names``, −1 for others, one list after the other."""
-    flat = models.rechunk().explode(empty_as_null=False)
-    codes = flat.cast(pl.Enum(names), strict=False).to_physical().cast(pl.Int32).fill_null(-1)
-    return models.list.len().cast(pl.Int64).to_numpy(), np.ascontiguousarray(codes.to_numpy())
+    kind = pl.Enum(names)
+    codes = [
+        chunk.explode(empty_as_null=False).cast(kind, strict=False).to_physical().cast(pl.Int32).fill_null(-1).to_numpy()
+        for chunk in models.get_chunks()
+    ]
+    return models.list.len().to_numpy(), np.concatenate(codes) if codes else np.zeros(0, np.int32)
 
 
 def _fleet_arrays(fleet: pl.DataFrame, names: list[str]) -> Fleet:
@@ -213,7 +220,9 @@ def _merged(bases: Bases, classes: Classes, count: int, fleet: Fleet, by_model: 
     per_base = np.add.reduceat(per_model[codes], bases.start[:-1]) if len(bases.start) > 1 else np.zeros(0, np.int64)
     if count == 0 or per_base[classes.base[:count]].sum() > MOST_TIGHTENING_STEPS:
         return classes, np.arange(count, dtype=np.int32)
-    length, context, slow = tightest(bases, classes, count, start, row, fleet.max_length, fleet.context, fleet.slow)
+    length, context, slow = np.zeros(count, np.int64), np.zeros(count, np.int64), np.zeros(count, np.uint8)
+    table, _ = table_of(_only_classes(bases, classes, fleet, count))
+    tightest(table, start, row, length, context, slow)
     tight = pl.DataFrame({"base": classes.base[:count], "length": length, "context": context, "slow": slow}).with_row_index("cls")
     first = tight.select(pl.col("cls").first().over("base", "length", "context", "slow")).to_series().to_numpy()
     kept, group = np.unique(first, return_inverse=True)
@@ -226,6 +235,39 @@ def _merged(bases: Bases, classes: Classes, count: int, fleet: Fleet, by_model: 
 def _most_together(fleet: Fleet, weight: Ints) -> int:
     change = np.where(fleet.change_online == 1, 1, -1) * np.minimum(weight, 2**40)[fleet.change_row]
     return int(max(np.cumsum(change).max(initial=0), 0))
+
+
+def _only_classes(bases: Bases, classes: Classes, fleet: Fleet, count: int, requests: Requests | None = None) -> State:
+    """Return a state that can do no more than make and compare classes."""
+    registers = np.zeros(len(REGISTERS), np.int64)
+    registers[R_CLASSES] = count
+    return State(
+        rules=blank(Rules), requests=requests or blank(Requests), fleet=fleet, bases=bases, classes=classes,
+        seats=blank(Seats), queue=blank(Queue), running=blank(Running), registers=registers,
+    )  # fmt: skip
+
+
+def _classified(bases: Bases, fleet: Fleet, base_of: Int32s, sent: pl.DataFrame) -> tuple[Classes, int, Requests]:
+    """Return the classes, their number, and the requests with their sizes, flags, context levels and classes."""
+    small = pl.Int16
+    requests = blank(
+        Requests,
+        flags=_flag_bits(sent),
+        asked=_shared(sent["max_length"].cast(small)),
+        output=_shared(sent["output_tokens"].clip(upper_bound=MAX_LENGTH_LIMIT_TOKENS).cast(small)),
+        context_level=np.zeros(sent.height, np.int32),
+        cls=np.zeros(sent.height, np.int32),
+    )
+    context = sent["max_context_length"].to_numpy()
+    classes, count, at, room = wider_classes(blank(Classes), 0, 1024), 0, 0, 1024
+    while True:
+        table, state = table_of(_only_classes(bases, classes, fleet, count, requests))
+        at = classify(table, base_of, context, at)
+        count = int(state.registers[R_CLASSES])
+        if at == sent.height:
+            return classes, count, requests
+        room *= 4
+        classes = wider_classes(classes, count, room)
 
 
 def prepare(traffic: pl.DataFrame, fleet: pl.DataFrame) -> World:
@@ -253,27 +295,19 @@ def prepare(traffic: pl.DataFrame, fleet: pl.DataFrame) -> World:
     by_model = _grouped(arrays.model, owner, len(names))
     base_of, starts, listed = assign_bases(*_model_codes(sent["models"], names), len(names))
     bases = _bases(starts, listed, arrays, len(names), by_model)
-    flags, asked, context = _flag_bits(sent), _shared(sent["max_length"]), _shared(sent["max_context_length"])
-    cls, registers = np.zeros(len(flags), np.int32), np.zeros(len(REGISTERS), np.int64)
-    classes, at, room = wider_classes(_no_classes(), 0, 1024), 0, 1024
-    while True:
-        at = classify(bases, classes, registers, base_of, asked, context, flags, cls, at)
-        if at == len(cls):
-            break
-        room *= 4
-        classes = wider_classes(classes, int(registers[R_CLASSES]), room)
-    classes, group = _merged(bases, classes, int(registers[R_CLASSES]), arrays, by_model)
+    classes, count, requests = _classified(bases, arrays, base_of, sent)
+    classes, group = _merged(bases, classes, count, arrays, by_model)
     return World(
         request_id=traffic["request_id"],
         worker_id=fleet["worker_id"],
         order=order,
         created=_shared(sent["created"]),
         priority=_shared(sent["priority"]),
-        context=context,
-        output=_shared(sent["output_tokens"]),
-        asked=asked,
-        flags=flags,
-        cls=group[cls] if len(cls) else cls,
+        context_level=requests.context_level,
+        output=requests.output,
+        asked=requests.asked,
+        flags=requests.flags,
+        cls=group[requests.cls] if count else requests.cls,
         fleet=arrays,
         bases=bases,
         classes=classes,

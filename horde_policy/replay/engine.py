@@ -12,6 +12,7 @@ import polars as pl
 from horde_policy.errors import ReplayCancelled
 from horde_policy.replay.classes import World, prepare
 from horde_policy.replay.kernel import run_events
+from horde_policy.replay.kernel_run import table_of
 from horde_policy.replay.kernel_types import DONE, PAUSED, R_ARRIVED, State
 from horde_policy.replay.room import more_room, new_state
 from horde_policy.replay.run_frame import run_frame
@@ -86,16 +87,16 @@ def final_state(
     world: World, settings: ReplaySettings, *, progress: Progress | None = None, cancel: Cancel | None = None
 ) -> State:
     """Return the engine's state when nothing more can happen."""
-    state = new_state(world, settings)
+    table, state = table_of(new_state(world, settings))
     stop = PAUSED
     while stop != DONE:
         if cancel is not None and cancel():
             raise ReplayCancelled("the replay was cancelled; nothing of it is kept")
-        stop = run_events(state, EVENTS_AT_A_TIME)
+        stop = run_events(table, EVENTS_AT_A_TIME)
         if stop == PAUSED and progress is not None:
             progress(float(state.registers[R_ARRIVED]) / max(world.requests, 1))
         elif stop not in {PAUSED, DONE}:
-            state = more_room(state, stop)
+            table, state = table_of(more_room(state, stop))
     if progress is not None:
         progress(1.0)
     return state

@@ -11,7 +11,7 @@ from typing import Any
 import numba as nb
 
 from horde_policy.replay import kernel_classes, kernel_events, kernel_run
-from horde_policy.replay.kernel_types import Bases, Bools, Classes, Int32s, Ints, Kernel, State
+from horde_policy.replay.kernel_types import Bools, Int32s, Ints, Kernel
 
 __all__ = ["assign_bases", "classify", "rehash", "run_events", "tightest"]
 
@@ -32,8 +32,7 @@ classify_from = kernel_classes.classify
 rehashed = kernel_classes.rehash
 tighten = kernel_classes.tightest
 advance = kernel_events.advance
-opened = kernel_run.opened
-saved = kernel_run.saved
+run_of = kernel_run.run_of
 
 
 def _digest() -> str:
@@ -44,11 +43,8 @@ def _digest() -> str:
 def _entries(digest: str) -> tuple[Kernel, Kernel, Kernel, Kernel, Kernel]:
     # Each entry reads the digest, else it would be no closure variable; the compiler drops the test.
     @nb.njit(error_model="numpy", nogil=True, cache=True)
-    def run_events(state: State, events: int) -> Any:
-        s = opened(state)
-        stop = advance(s, events if len(digest) else 0)
-        saved(s, state.registers)
-        return stop
+    def run_events(table: Ints, events: int) -> Any:
+        return advance(run_of(table), events if len(digest) else 0)
 
     @nb.njit(error_model="numpy", nogil=True, cache=True)
     def assign_bases(lengths: Ints, codes: Int32s, models: int) -> Any:
@@ -59,31 +55,12 @@ def _entries(digest: str) -> tuple[Kernel, Kernel, Kernel, Kernel, Kernel]:
         return rehashed(table_key, table_cls, size if len(digest) else 0)
 
     @nb.njit(error_model="numpy", nogil=True, cache=True)
-    def classify(
-        bases: Bases,
-        classes: Classes,
-        registers: Ints,
-        base_of: Int32s,
-        length: Ints,
-        context: Ints,
-        flags: Bools,
-        cls: Int32s,
-        start: int,
-    ) -> Any:
-        return classify_from(bases, classes, registers, base_of, length, context, flags, cls, start if len(digest) else 0)
+    def classify(table: Ints, base_of: Int32s, context: Ints, start: int) -> Any:
+        return classify_from(run_of(table), base_of, context, start if len(digest) else 0)
 
     @nb.njit(error_model="numpy", nogil=True, cache=True)
-    def tightest(
-        bases: Bases,
-        classes: Classes,
-        count: int,
-        row_start: Ints,
-        row: Int32s,
-        row_length: Ints,
-        row_context: Ints,
-        row_slow: Bools,
-    ) -> Any:
-        return tighten(bases, classes, count if len(digest) else 0, row_start, row, row_length, row_context, row_slow)
+    def tightest(table: Ints, row_start: Ints, row: Int32s, length: Ints, context: Ints, slow: Bools) -> Any:
+        return tighten(run_of(table), row_start, row, length, context, slow if len(digest) else slow[:0])
 
     return run_events, assign_bases, rehash, classify, tightest
 

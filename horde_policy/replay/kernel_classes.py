@@ -3,9 +3,9 @@
 import numba as nb
 import numpy as np
 
-from horde_policy.replay.kernel_fleet import class_of, table_place
-from horde_policy.replay.kernel_run import opened_classes, saved
-from horde_policy.replay.kernel_types import NEVER, SLOW_ALLOWED, Bases, Bools, Classes, Int32s, Ints, Whole
+from horde_policy.replay.kernel_fleet import class_of, level_of, suits, table_place
+from horde_policy.replay.kernel_run import Run
+from horde_policy.replay.kernel_types import NEVER, SLOW_ALLOWED, Bools, Int32s, Ints, Whole
 
 __all__ = ["assign_bases", "classify", "rehash", "tightest"]
 
@@ -133,62 +133,40 @@ def rehash(table_key: Ints, table_cls: Int32s, size: int) -> tuple[Ints, Int32s]
 
 
 @nb.njit(error_model="numpy")
-def classify(
-    bases: Bases,
-    classes: Classes,
-    registers: Ints,
-    base_of: Int32s,
-    length: Ints,
-    context: Ints,
-    flags: Bools,
-    cls: Int32s,
-    start: int,
-) -> Whole:
+def classify(s: Run, base_of: Int32s, context: Ints, start: int) -> Whole:
     """Give the requests from ``start`` on their classes; return where room ran out, or their number."""
-    s = opened_classes(bases, classes, registers)
     at = start
-    while at < len(base_of) and s.classes + 1 <= len(classes.base) and 2 * s.classes + 2 <= len(classes.table_key):
-        slow = 1 if flags[at] & SLOW_ALLOWED else 0
-        cls[at] = class_of(s, base_of[at], length[at], context[at], slow)
+    while at < len(base_of) and s.classes + 1 <= len(s.class_base) and 2 * s.classes + 2 <= len(s.class_table_key):
+        slow = 1 if s.flags[at] & SLOW_ALLOWED else 0
+        table = s.base_table[base_of[at]]
+        s.context_level[at] = level_of(s.base_context, s.base_context_start[table], s.base_context_start[table + 1], context[at])
+        s.cls[at] = class_of(s, base_of[at], s.asked[at], s.context_level[at], slow)
         at += 1
-    saved(s, registers)
     return at
 
 
 @nb.njit(error_model="numpy")
-def tightest(
-    bases: Bases,
-    classes: Classes,
-    count: int,
-    row_start: Ints,
-    row: Int32s,
-    row_length: Ints,
-    row_context: Ints,
-    row_slow: Bools,
-) -> tuple[Ints, Ints, Bools]:
-    """Return for each class the least sizes of the fleet rows that suit it, and whether one of them is slow.
+def tightest(s: Run, row_start: Ints, row: Int32s, least_length: Ints, least_context: Ints, any_slow: Bools) -> None:
+    """Give for each class the least sizes of the fleet rows that suit it, and whether one of them is slow.
 
     Classes of one base for which these agree suit the same rows: {row of at least the least sizes} is the set itself.
     ``row_start`` and ``row`` list the rows of each model, after the last one all rows.
     """
-    least_length = np.full(count, NEVER)
-    least_context = np.full(count, NEVER)
-    any_slow = np.zeros(count, np.uint8)
     every = len(row_start) - 2
-    for c in range(count):
-        base = classes.base[c]
-        for m in range(bases.start[base], bases.start[base + 1]):
-            model = bases.model[m]
+    for c in range(s.classes):
+        least_length[c] = NEVER
+        least_context[c] = NEVER
+        any_slow[c] = 0
+        base = s.class_base[c]
+        for m in range(s.base_start[base], s.base_start[base + 1]):
+            model = s.base_model[m]
             if model == NOBODY:
                 continue
             model = every if model == ANY else model
             for k in range(row_start[model], row_start[model + 1]):
                 r = row[k]
-                if row_length[r] < classes.length[c] or row_context[r] < classes.context[c]:
+                if not suits(s, r, c):
                     continue
-                if row_slow[r] and not classes.slow[c]:
-                    continue
-                least_length[c] = min(least_length[c], row_length[r])
-                least_context[c] = min(least_context[c], row_context[r])
-                any_slow[c] |= row_slow[r]
-    return least_length, least_context, any_slow
+                least_length[c] = min(least_length[c], s.fleet_max_length[r])
+                least_context[c] = min(least_context[c], s.fleet_context[r])
+                any_slow[c] |= s.fleet_slow[r]

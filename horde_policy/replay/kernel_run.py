@@ -1,13 +1,29 @@
-"""The compiled functions' view of a run: one structure, passed by reference, with every array and scalar as a field.
+"""The compiled functions' view of a run: a pointer to a table that says where each array lies, and holds each scalar.
 
-Its fields are those of the groups in ``kernel_types`` under the group's prefix, and the registers by their names.
+The table is an int64 array: two words an array (address, length), one a scalar. Its fields are those of the groups in
+``kernel_types`` under the group's prefix, then the registers. A compiled function gets the table as ``s`` and writes
+``s.created[i]``. Numba's own structures and arrays would do the same, but count references with atomic instructions at
+every call and look out for negative indices at every access, which took half of the time.
+
+Indices are not checked, and the arrays must outlive the table: the engine keeps both together.
 """
 
+import operator
 from typing import Any, get_type_hints
 
-import numba as nb
-from numba.core import types
-from numba.experimental import structref
+import numpy as np
+from llvmlite import ir  # type: ignore[import-untyped]
+from numba.core import cgutils, types
+from numba.core.typing.templates import AbstractTemplate, AttributeTemplate, infer_global, signature
+from numba.extending import (
+    infer_getattr,
+    intrinsic,
+    lower_builtin,
+    lower_getattr_generic,
+    lower_setattr_generic,
+    models,
+    register_model,
+)
 
 from horde_policy.replay import kernel_types
 from horde_policy.replay.kernel_types import (
@@ -24,12 +40,12 @@ from horde_policy.replay.kernel_types import (
     State,
 )
 
-__all__ = ["Run", "opened", "opened_classes", "saved"]
+__all__ = ["Run", "run_of", "table_of"]
 
 Run = Any
 """What a compiled function gets as ``s``."""
 
-PREFIXES: dict[str, type[tuple[Any, ...]]] = {
+GROUPS: dict[str, type[Any]] = {
     "rule_": Rules,
     "": Requests,
     "fleet_": Fleet,
@@ -39,230 +55,205 @@ PREFIXES: dict[str, type[tuple[Any, ...]]] = {
     "queue_": Queue,
     "job_": Running,
 }
+PLACES = ("rules", "requests", "fleet", "bases", "classes", "seats", "queue", "running")
 
 
-@structref.register
-class RunType(types.StructRef):  # type: ignore[misc, name-defined]
-    """Numba's type of the structure."""
+class ViewType(types.Type):
+    """Numba's type of an array in the table."""
 
-    def preprocess_fields(self, fields: tuple[tuple[str, Any], ...]) -> tuple[tuple[str, Any], ...]:
-        """Return the fields as they are."""
-        return fields
+    def __init__(self, dtype: Any) -> None:
+        self.dtype = dtype
+        super().__init__(name=f"View({dtype})")
 
 
-NUMBA_TYPES = {
-    kernel_types.Ints: types.Array(types.int64, 1, "C"),
-    kernel_types.Int32s: types.Array(types.int32, 1, "C"),
-    kernel_types.Floats: types.Array(types.float64, 1, "C"),
-    kernel_types.Bools: types.Array(types.uint8, 1, "C"),
+class RunType(types.Type):
+    """Numba's type of the table."""
+
+    def __init__(self) -> None:
+        super().__init__(name="Run")
+
+
+@register_model(ViewType)
+class ViewModel(models.StructModel):  # type: ignore[misc]
+    """A view is a pointer and a length."""
+
+    def __init__(self, manager: Any, view: Any) -> None:
+        super().__init__(
+            manager,
+            view,
+            [
+                ("data", types.CPointer(view.dtype)),  # type: ignore[attr-defined]
+                ("length", types.int64),
+            ],
+        )
+
+
+@register_model(RunType)
+class RunModel(models.PrimitiveModel):  # type: ignore[misc]
+    """The table is a pointer to int64 words."""
+
+    def __init__(self, manager: Any, run: Any) -> None:
+        super().__init__(manager, run, ir.IntType(64).as_pointer())
+
+
+RUN = RunType()
+FIELD_TYPES = {
+    kernel_types.Ints: ViewType(types.int64),
+    kernel_types.Int32s: ViewType(types.int32),
+    kernel_types.Int16s: ViewType(types.int16),
+    kernel_types.Floats: ViewType(types.float64),
+    kernel_types.Bools: ViewType(types.uint8),
     int: types.int64,
     float: types.float64,
-    bool: types.boolean,
 }
 
 
-def _fields() -> list[tuple[str, Any]]:
-    fields = [
-        (prefix + name, NUMBA_TYPES[hint]) for prefix, group in PREFIXES.items() for name, hint in get_type_hints(group).items()
-    ]
-    return fields + [(name, types.int64) for name in REGISTERS]
+def _fields() -> dict[str, tuple[int, Any]]:
+    """Return each field's first word in the table and its type."""
+    fields: dict[str, tuple[int, Any]] = {}
+    word = 0
+    hints = [(prefix + name, hint) for prefix, group in GROUPS.items() for name, hint in get_type_hints(group).items()]
+    for name, hint in hints + [(name, int) for name in REGISTERS]:
+        kind = FIELD_TYPES[hint]
+        fields[name] = (word, kind)
+        word += 2 if isinstance(kind, ViewType) else 1
+    return fields
 
 
-RUN = RunType(_fields())
+FIELDS = _fields()
+WORDS = sum(2 if isinstance(kind, ViewType) else 1 for _, kind in FIELDS.values())
 
 
-@nb.njit(error_model="numpy")
-def open_rules(s: Run, rules: Rules) -> None:
-    """Put the settings into the structure."""
-    s.rule_rule = rules.rule
-    s.rule_client = rules.client
-    s.rule_ahead_all = rules.ahead_all
-    s.rule_count_threads = rules.count_threads
-    s.rule_ceiling = rules.ceiling
-    s.rule_floor = rules.floor
-    s.rule_wait_full_s = rules.wait_full_s
-    s.rule_wait_floor_s = rules.wait_floor_s
-    s.rule_jobs_floor = rules.jobs_floor
-    s.rule_assumed_speed = rules.assumed_speed
-    s.rule_ageing_kudos = rules.ageing_kudos
-    s.rule_ageing_every_us = rules.ageing_every_us
-    s.rule_ttl_us = rules.ttl_us
-    s.rule_timeout_us = rules.timeout_us
-    s.rule_return_after_us = rules.return_after_us
-    s.rule_return_times = rules.return_times
-    s.rule_count_shift = rules.count_shift
+def table_of(state: State) -> tuple[Ints, State]:
+    """Return the table of a state, and the state with its registers in the table's tail, where the kernel changes them."""
+    table = np.zeros(WORDS, np.int64)
+    reals = table.view(np.float64)
+    for (prefix, group), place in zip(GROUPS.items(), PLACES, strict=True):
+        values = getattr(state, place)
+        for name in group._fields:
+            word, kind = FIELDS[prefix + name]
+            value = getattr(values, name)
+            if isinstance(kind, ViewType):
+                table[word] = value.__array_interface__["data"][0]
+                table[word + 1] = len(value)
+            else:
+                (reals if kind == types.float64 else table)[word] = value
+    registers = table[-len(REGISTERS) :]
+    registers[:] = state.registers
+    return table, state._replace(registers=registers)
 
 
-@nb.njit(error_model="numpy")
-def open_requests(s: Run, requests: Requests) -> None:
-    """Put the requests' arrays into the structure."""
-    s.created = requests.created
-    s.priority = requests.priority
-    s.context = requests.context
-    s.output = requests.output
-    s.asked = requests.asked
-    s.flags = requests.flags
-    s.traffic_row = requests.traffic_row
-    s.length = requests.length
-    s.cls = requests.cls
-    s.status = requests.status
-    s.outcome = requests.outcome
-    s.allowance = requests.allowance
-    s.wait_s = requests.wait_s
-    s.taken_by = requests.taken_by
-    s.started = requests.started
-    s.finished = requests.finished
-    s.origin = requests.origin
-    s.attempt = requests.attempt
+# ---- typing
 
 
-@nb.njit(error_model="numpy")
-def open_fleet(s: Run, fleet: Fleet) -> None:
-    """Put the fleet's arrays into the structure."""
-    s.fleet_max_length = fleet.max_length
-    s.fleet_context = fleet.context
-    s.fleet_speed = fleet.speed
-    s.fleet_threads = fleet.threads
-    s.fleet_measured = fleet.measured
-    s.fleet_slow = fleet.slow
-    s.fleet_worker = fleet.worker
-    s.fleet_model_start = fleet.model_start
-    s.fleet_model = fleet.model
-    s.fleet_change_at = fleet.change_at
-    s.fleet_change_online = fleet.change_online
-    s.fleet_change_row = fleet.change_row
+@infer_getattr
+class RunAttributes(AttributeTemplate):  # type: ignore[misc]
+    """Types of the table's fields."""
+
+    key = RunType
+
+    def generic_resolve(self, _run: Any, name: str) -> Any:
+        """Return the field's type; null if there is no such field."""
+        return FIELDS[name][1] if name in FIELDS else None
 
 
-@nb.njit(error_model="numpy")
-def open_bases(s: Run, bases: Bases) -> None:
-    """Put the arrays of the lists of models into the structure."""
-    s.base_any_base = bases.any_base
-    s.base_start = bases.start
-    s.base_model = bases.model
-    s.base_of_model_start = bases.of_model_start
-    s.base_of_model = bases.of_model
-    s.base_table = bases.table
-    s.base_length_start = bases.length_start
-    s.base_length = bases.length
-    s.base_context_start = bases.context_start
-    s.base_context = bases.context
-    s.base_changed = bases.changed
-    s.base_stamp = bases.stamp
-    s.base_pos = bases.pos
-    s.base_listed = bases.listed
-    s.base_most = bases.most
-    s.base_seats_start = bases.seats_start
-    s.base_seats = bases.seats
-    s.base_seats_count = bases.seats_count
+@infer_global(operator.getitem)
+class ViewGetItem(AbstractTemplate):  # type: ignore[misc]
+    """``view[i]``."""
+
+    def generic(self, args: Any, _keywords: Any) -> Any:
+        """Return the signature for a view and a whole number."""
+        if isinstance(args[0], ViewType) and isinstance(args[1], types.Integer):
+            return signature(args[0].dtype, args[0], args[1])
+        return None
 
 
-@nb.njit(error_model="numpy")
-def open_classes(s: Run, classes: Classes) -> None:
-    """Put the classes' arrays into the structure."""
-    s.class_base = classes.base
-    s.class_length = classes.length
-    s.class_context = classes.context
-    s.class_slow = classes.slow
-    s.class_slot = classes.slot
-    s.class_stamp = classes.stamp
-    s.class_pos = classes.pos
-    s.class_listed = classes.listed
-    s.class_speed = classes.speed
-    s.class_threads = classes.threads
-    s.class_table_key = classes.table_key
-    s.class_table_cls = classes.table_cls
+@infer_global(operator.setitem)
+class ViewSetItem(AbstractTemplate):  # type: ignore[misc]
+    """``view[i] = value``."""
+
+    def generic(self, args: Any, _keywords: Any) -> Any:
+        """Return the signature for a view, a whole number and a number."""
+        if isinstance(args[0], ViewType) and isinstance(args[1], types.Integer):
+            return signature(types.none, args[0], args[1], args[0].dtype)
+        return None
 
 
-@nb.njit(error_model="numpy")
-def open_seats(s: Run, seats: Seats) -> None:
-    """Put the seats' arrays into the structure."""
-    s.seat_row = seats.row
-    s.seat_online = seats.online
-    s.seat_of_row = seats.of_row
-    s.seat_free = seats.free
-    s.seat_mark = seats.mark
-    s.seat_counted_speed = seats.counted_speed
-    s.seat_idle_since = seats.idle_since
-    s.seat_idle = seats.idle
-    s.seat_run_first = seats.run_first
-    s.seat_run_last = seats.run_last
-    s.seat_run_time = seats.run_time
-    s.seat_run_count = seats.run_count
-    s.seat_run_next = seats.run_next
-    s.seat_run_free = seats.run_free
-    s.seat_takes = seats.takes
-    s.seat_done = seats.done
-    s.seat_pool = seats.pool
-    s.seat_base_mark = seats.base_mark
+@infer_global(len)
+class ViewLength(AbstractTemplate):  # type: ignore[misc]
+    """``len(view)``."""
+
+    def generic(self, args: Any, _keywords: Any) -> Any:
+        """Return the signature for a view."""
+        return signature(types.int64, args[0]) if isinstance(args[0], ViewType) else None
 
 
-@nb.njit(error_model="numpy")
-def open_queue(s: Run, queue: Queue, running: Running) -> None:
-    """Put the arrays of what waits and of what runs into the structure."""
-    s.queue_stat = queue.stat
-    s.queue_root = queue.root
-    s.queue_cls = queue.cls
-    s.queue_used = queue.used
-    s.queue_overlap = queue.overlap
-    s.queue_key = queue.key
-    s.queue_weight = queue.weight
-    s.queue_id = queue.id
-    s.queue_child = queue.child
-    s.queue_entries = queue.entries
-    s.queue_leaf = queue.leaf
-    s.queue_free = queue.free
-    s.queue_path_node = queue.path_node
-    s.queue_path_entry = queue.path_entry
-    s.job_end = running.end
-    s.job_id = running.id
-    s.job_seat = running.seat
-    s.job_lost = running.lost
+# ---- code
 
 
-@nb.njit(error_model="numpy")
-def open_registers(s: Run, registers: Ints) -> None:
-    """Put the registers' values into the structure."""
-    s.arrived, s.repeats, s.repeats_arrived = registers[0], registers[1], registers[2]
-    s.expiry, s.expiry_repeat, s.next_change = registers[3], registers[4], registers[5]
-    s.jobs, s.waiting, s.threads = registers[6], registers[7], registers[8]
-    s.idle_threads, s.online, s.stamp = registers[9], registers[10], registers[11]
-    s.pool_stamp, s.pool_used, s.nodes_free = registers[12], registers[13], registers[14]
-    s.slots_free, s.words, s.runs_free = registers[15], registers[16], registers[17]
-    s.classes, s.need, s.events = registers[18], registers[19], registers[20]
+def _word(builder: Any, run: Any, word: int) -> Any:
+    return builder.gep(run, [ir.Constant(ir.IntType(64), word)])
 
 
-@nb.njit(error_model="numpy")
-def saved(s: Run, registers: Ints) -> None:
-    """Keep the registers' values for the next stay in the kernel."""
-    registers[0], registers[1], registers[2] = s.arrived, s.repeats, s.repeats_arrived
-    registers[3], registers[4], registers[5] = s.expiry, s.expiry_repeat, s.next_change
-    registers[6], registers[7], registers[8] = s.jobs, s.waiting, s.threads
-    registers[9], registers[10], registers[11] = s.idle_threads, s.online, s.stamp
-    registers[12], registers[13], registers[14] = s.pool_stamp, s.pool_used, s.nodes_free
-    registers[15], registers[16], registers[17] = s.slots_free, s.words, s.runs_free
-    registers[18], registers[19], registers[20] = s.classes, s.need, s.events
+def _fixed(builder: Any, pointer: Any) -> Any:
+    """Load what does not change while a kernel runs."""
+    loaded = builder.load(pointer)
+    loaded.set_metadata("invariant.load", builder.module.add_metadata([]))
+    return loaded
 
 
-@nb.njit(error_model="numpy")
-def opened(state: State) -> Run:
-    """Return the structure of a run's state."""
-    s = structref.new(RUN)
-    open_rules(s, state.rules)
-    open_requests(s, state.requests)
-    open_fleet(s, state.fleet)
-    open_bases(s, state.bases)
-    open_classes(s, state.classes)
-    open_seats(s, state.seats)
-    open_queue(s, state.queue, state.running)
-    open_registers(s, state.registers)
-    return s
+@lower_getattr_generic(RunType)
+def get_field(context: Any, builder: Any, _run: Any, value: Any, name: str) -> Any:
+    """Load a field of the table."""
+    word, kind = FIELDS[name]
+    if not isinstance(kind, ViewType):
+        pointer = builder.bitcast(_word(builder, value, word), context.get_value_type(kind).as_pointer())
+        return builder.load(pointer)
+    view = cgutils.create_struct_proxy(kind)(context, builder)
+    data = _fixed(builder, _word(builder, value, word))
+    view.data = builder.inttoptr(data, context.get_data_type(kind.dtype).as_pointer())
+    view.length = _fixed(builder, _word(builder, value, word + 1))
+    return view._getvalue()
 
 
-@nb.njit(error_model="numpy")
-def opened_classes(bases: Bases, classes: Classes, registers: Ints) -> Run:
-    """Return a structure that can only make classes."""
-    s = structref.new(RUN)
-    open_bases(s, bases)
-    open_classes(s, classes)
-    open_registers(s, registers)
-    return s
+@lower_setattr_generic(RunType)
+def set_field(context: Any, builder: Any, sig: Any, args: Any, name: str) -> None:
+    """Store a scalar field of the table."""
+    word, kind = FIELDS[name]
+    pointer = builder.bitcast(_word(builder, args[0], word), context.get_value_type(kind).as_pointer())
+    builder.store(context.cast(builder, args[1], sig.args[1], kind), pointer)
+
+
+def _entry(context: Any, builder: Any, kind: Any, view: Any, index: Any, index_kind: Any) -> Any:
+    data = cgutils.create_struct_proxy(kind)(context, builder, value=view).data
+    return builder.gep(data, [context.cast(builder, index, index_kind, types.int64)])
+
+
+@lower_builtin(operator.getitem, ViewType, types.Integer)
+def get_entry(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    """Load an entry of a view."""
+    return builder.load(_entry(context, builder, sig.args[0], args[0], args[1], sig.args[1]))
+
+
+@lower_builtin(operator.setitem, ViewType, types.Integer, types.Any)
+def set_entry(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    """Store an entry of a view."""
+    value = context.cast(builder, args[2], sig.args[2], sig.args[0].dtype)
+    builder.store(value, _entry(context, builder, sig.args[0], args[0], args[1], sig.args[1]))
+    return context.get_dummy_value()
+
+
+@lower_builtin(len, ViewType)
+def view_length(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    """Load a view's length."""
+    return cgutils.create_struct_proxy(sig.args[0])(context, builder, value=args[0]).length
+
+
+@intrinsic
+def run_of(_context: Any, table: Any) -> Any:
+    """Return the table, an int64 array, as what compiled functions take."""
+
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        return cgutils.create_struct_proxy(sig.args[0])(context, builder, value=args[0]).data
+
+    return RUN(table), generate

@@ -4,7 +4,7 @@ A kernel's functions get the groups that they need. Everything mutable is an arr
 events, be given more room, be cancelled, and go on. Times are integer µs, sizes tokens; bit sets are int64 words.
 """
 
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple, TypeVar, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ __all__ = [
     "Classes",
     "Fleet",
     "Floats",
+    "Int16s",
     "Int32s",
     "Ints",
     "Queue",
@@ -26,6 +27,7 @@ __all__ = [
 
 Ints = NDArray[np.int64]
 Int32s = NDArray[np.int32]
+Int16s = NDArray[np.int16]
 Floats = NDArray[np.float64]
 Bools = NDArray[np.uint8]
 
@@ -52,7 +54,6 @@ LEAVE, RESEND, RETURN = range(3)
 
 # Why a kernel came back.
 DONE, PAUSED, NEED_NODES, NEED_SLOTS, NEED_CLASSES, NEED_REQUESTS, NEED_IDLE_RUNS, NEED_HEAP = range(8)
-Stop = Literal[0, 1, 2, 3, 4, 5, 6, 7]
 
 NODE_SIZE = 16
 """Entries of a queue's tree node."""
@@ -96,8 +97,8 @@ class Rules(NamedTuple):
 
     rule: int
     client: int
-    ahead_all: bool
-    count_threads: bool
+    ahead_all: int
+    count_threads: int
     ceiling: float
     floor: float
     wait_full_s: float
@@ -119,13 +120,15 @@ class Requests(NamedTuple):
 
     created: Ints
     priority: Floats
-    context: Ints
-    output: Ints
-    asked: Ints
+    context_level: Int32s
+    """Place of its context among the levels of its base."""
+    output: Int16s
+    """What the answer would take, cut at the largest ``max_length`` there can be."""
+    asked: Int16s
     flags: Bools
     traffic_row: Ints
     """Empty when the traffic is in order of arrival."""
-    length: Int32s
+    length: Int16s
     """Current ``max_length``."""
     cls: Int32s
     status: Bools
@@ -270,6 +273,21 @@ class State(NamedTuple):
     queue: Queue
     running: Running
     registers: Ints
+
+
+Group = TypeVar("Group", bound=tuple[Any, ...])
+
+
+def blank(group: type[Group], **given: Any) -> Group:
+    """Return a group with some fields given, the others empty arrays and zeros.
+
+    >>> len(blank(Classes).base)
+    0
+    """
+    kinds = {Ints: np.int64, Int32s: np.int32, Int16s: np.int16, Floats: np.float64, Bools: np.uint8}
+    hints = get_type_hints(group)
+    empty = {name: np.zeros(0, kinds[hint]) if hint in kinds else 0 for name, hint in hints.items()}
+    return group(**(empty | given))
 
 
 Kernel = Any
