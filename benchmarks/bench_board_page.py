@@ -1,7 +1,8 @@
 """The Overview of a large made-up horde in Chromium: 500 models, 2,000 workers (issue 2, "Must show" 6).
 
 Target: the first figures stand within 1 s of the data being there. Measured in an open tab from choosing the source, at a
-size of which no board is kept, to the first figure, the first row and all rows, and a new page against a bare Streamlit page in the same run.
+size of which no board is kept, to the first figure, the first row and all rows; and a new page against a bare Streamlit
+page in the same run.
 ``python -m benchmarks.bench_board_page`` needs Debian's chromium.
 """
 

@@ -95,5 +95,5 @@ def _request_ids(frame: pl.DataFrame) -> pl.Series:
 def _default_priority(frame: pl.DataFrame, requester: pl.Series) -> pl.Series | float:
     if "priority" in frame.columns and not frame["priority"].null_count():
         return 0.0  # there is nothing to fill
-    # The sum turns the −0.0 of the others into 0.0.
-    return ((requester == "anonymous").cast(pl.Float64) * ANONYMOUS_PRIORITY_KUDOS + 0.0).alias("priority")
+    filled = pl.when(requester == "anonymous").then(ANONYMOUS_PRIORITY_KUDOS).otherwise(0.0)
+    return pl.select(filled.alias("priority")).to_series()

@@ -98,48 +98,62 @@ class RunBuilder:
         for reason, mask in zip(reasons, (nan, wrong, misplaced), strict=True):
             if n := int(mask.sum()):
                 self.unusable[reason] = self.unusable.get(reason, 0) + n
-        columns = {"sid": sid, "start": start, "t": t, "value": value}
-        frame = pl.DataFrame(columns, schema={"sid": pl.UInt32, "start": pl.Int64, "t": pl.Int64, "value": pl.Float64})
-        frame = frame.with_columns(
-            pl.Series("bins", bins, dtype=RUNS["bins"], strict=False) if bins is not None else _no_bins(frame)
-        )
-        frame = frame.filter(pl.Series(~(nan | wrong | misplaced))).sort("sid", "start", "t", "value")
-        if frame.height:
-            self._look(frame)
-            self._chunks.append(self._compacted(frame))
+        kept = ~(nan | wrong | misplaced)
+        if not kept.all():
+            sid, start, t, value = sid[kept], start[kept], t[kept], value[kept]
+            bins = None if bins is None else [one for one, use in zip(bins, kept.tolist(), strict=True) if use]
+        if sid.size:
+            self._look(sid, t)
+            self._chunks.append(self._compacted(sid, start, t, value, bins))
 
-    def _look(self, frame: pl.DataFrame) -> None:
+    def _look(self, sid: npt.NDArray[np.uint32], t: Ints) -> None:
         """Remember when the file looked at each process and family, and how many samples each series had."""
-        counts = frame.group_by("sid").len()
-        for sid, n in counts.iter_rows():
-            self.points[sid] = self.points.get(sid, 0) + n
-        view = np.asarray(self._view_of, dtype=np.int64)[frame["sid"].to_numpy()]
-        for number in np.unique(view):
-            times = np.unique(frame["t"].to_numpy()[view == number])
-            self._times[int(number)] = np.union1d(self._times[int(number)], times) if int(number) in self._times else times
+        counts = np.bincount(sid)
+        for number in np.flatnonzero(counts).tolist():
+            self.points[number] = self.points.get(number, 0) + int(counts[number])
+        view = np.asarray(self._view_of, dtype=np.int64)[sid]
+        times = np.unique(t)
+        looked = np.zeros((len(self._views), times.size), dtype=np.bool_)
+        looked[view, np.searchsorted(times, t)] = True
+        for number in np.flatnonzero(looked.any(axis=1)).tolist():
+            own = times[looked[number]]
+            self._times[number] = np.union1d(self._times[number], own) if number in self._times else own
 
-    def _compacted(self, frame: pl.DataFrame) -> pl.DataFrame:
-        sid, start, t, value = (frame[name].to_numpy() for name in ("sid", "start", "t", "value"))
+    def _compacted(
+        self,
+        sid: npt.NDArray[np.uint32],
+        start: Ints,
+        t: Ints,
+        value: Floats,
+        bins: Sequence[list[float] | None] | None,
+    ) -> pl.DataFrame:
+        order = _order(sid, start, t, value)
+        sid, start, t, value = sid[order], start[order], t[order], value[order]
         same = (sid[1:] == sid[:-1]) & (start[1:] == start[:-1])
         step = np.diff(t)
         again = same & (step == 0)
-        self._conflicts += int((again & (np.diff(value) != 0)).sum())
-        keep = np.append(~again, True)  # of one time the last, which is the largest
-        if not keep.all():
-            return self._compacted(frame.filter(pl.Series(keep)))
+        if again.any():  # of one time the last stays, which is the largest
+            self._conflicts += int((again & (np.diff(value) != 0)).sum())
+            last = np.append(~again, True)
+            kept = order[last]
+            of = None if bins is None else [bins[place] for place in kept.tolist()]
+            return self._compacted(sid[last], start[last], t[last], value[last], of)
         usual = float(np.median(step[same])) if same.any() else 0.0
         goes_on = same & (np.diff(value) == 0) & (step <= GAP_STEPS * usual)
         cumulative = np.array([key.temporality == "cumulative" for key in self._numbers], dtype=np.bool_)
         goes_on &= cumulative[sid[1:]]
         first, last = np.append(True, ~goes_on), np.append(~goes_on, True)
-        runs = frame.filter(pl.Series(first)).rename({"t": "t_from"})
+        value = value[first]
+        never = np.full(value.size, NO_TIME)
+        runs = pl.DataFrame(
+            {"sid": sid[first], "start": start[first], "t_from": t[first], "t_to": t[last], "value": value, "low": value}
+            | {"prev": never, "next": never}
+        )
+        held = None if bins is None else [bins[place] for place in order[first].tolist()]
         return runs.with_columns(
-            t_to=t[last],
-            low=pl.col("value"),
-            prev=pl.lit(NO_TIME),
-            next=pl.lit(NO_TIME),
             lookback=pl.lit(self.lookback),
             entire=pl.lit(self.entire),
+            bins=pl.lit(None, dtype=RUNS["bins"]) if held is None else pl.Series(held, dtype=RUNS["bins"], strict=False),
         ).select(pl.col(name).cast(dtype) for name, dtype in RUNS.items())
 
     def finish(self) -> Samples:
@@ -155,8 +169,16 @@ class RunBuilder:
         return _with_known_starts(Samples(keys, runs, samples.conflicts))
 
 
-def _no_bins(frame: pl.DataFrame) -> pl.Series:
-    return pl.Series("bins", [None], dtype=RUNS["bins"]).new_from_index(0, frame.height)
+def _order(sid: npt.NDArray[np.uint32], start: Ints, t: Ints, value: Floats) -> Ints:
+    """Return the order of samples by series, start, time and value; by one number where they fit into it."""
+    least = int(t.min())
+    bits = int(t.max() - least).bit_length()
+    if bits + int(sid.max()).bit_length() > 62 or (start != start[0]).any():
+        return np.lexsort((value, t, start, sid))
+    place = (sid.astype(np.int64) << bits) | (t - least)
+    order: Ints = pl.Series(place).arg_sort().to_numpy().astype(np.int64)
+    ties = np.flatnonzero(np.diff(place[order]) == 0)
+    return np.lexsort((value, t, start, sid)) if ties.size else order
 
 
 def merged(parts: Iterable[Samples]) -> Samples:
@@ -204,9 +226,11 @@ def _key_order(key: SeriesKey) -> tuple[str, ...]:
 
 def _joined(runs: pl.DataFrame) -> tuple[pl.DataFrame, int]:
     """Return the runs sorted, those of one value that overlap in time as one, and how many had to be cut for another value."""
-    runs = runs.sort("sid", "start", "t_from", "t_to", "value", "prev", "next")
+    runs = runs.sort("sid", "start", "t_from")
     if runs.height < 2:
         return runs, 0
+    if runs.select(pl.all_horizontal(pl.col("sid", "start", "t_from") == pl.col("sid", "start", "t_from").shift(1)).any()).item():
+        runs = runs.sort("sid", "start", "t_from", "t_to", "value", "prev", "next")
     stream = (pl.col("sid") != pl.col("sid").shift(1)) | (pl.col("start") != pl.col("start").shift(1))
     runs = runs.with_columns(stream.fill_null(value=True).cum_sum().alias("stream"))
     reach = pl.col("t_to").cum_max().over("stream").shift(1)
@@ -316,8 +340,8 @@ def _with_known_starts(samples: Samples) -> Samples:
             groups.setdefault(group_of(key), []).append(number)
     created = np.array([key.part == "created" for key in samples.keys], dtype=np.bool_)
     runs = samples.runs
-    if not runs.height:
-        return samples
+    if not created.any() and (runs["start"] == NO_TIME).n_unique() < 2:
+        return samples  # none has a start time, or all have
     sid, start, t_from, value = (runs[name].to_numpy() for name in ("sid", "start", "t_from", "value"))
     said = np.rint(np.where(created[sid], np.minimum(value, LATEST / 1e6), 0.0) * 1e6).astype(np.int64)
     known = np.where(created[sid], np.where(said < LATEST, said, NO_TIME), start)

@@ -74,7 +74,7 @@ def _offer_files(opened: Opened, shown: overview.Shown) -> None:
     board, stamp = opened.board, opened.stamp
     st.download_button(
         "CSV",
-        lambda: to_csv(board.frame([*shown.rows]), headings(BOARD_ROWS), stamp),
+        lambda: to_csv(overview.export_frame(board, shown), headings(BOARD_ROWS), stamp),
         file_name("overview", stamp, "csv"),
         "text/csv",
         key="overview.csv",
@@ -85,7 +85,7 @@ def _offer_files(opened: Opened, shown: overview.Shown) -> None:
     )
     st.download_button(
         "Parquet",
-        lambda: to_parquet(board.frame([*shown.rows]), stamp),
+        lambda: to_parquet(overview.export_frame(board, shown), stamp),
         file_name("overview", stamp, "parquet"),
         "application/vnd.apache.parquet",
         key="overview.parquet",

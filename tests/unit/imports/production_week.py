@@ -60,6 +60,7 @@ class Tally:
 class Week:
     """What the exporters wrote, and the tallies: of everything, of each day, and of what no scrape saw before a restart."""
 
+    begin: int
     cumulative: bytes = b""
     delta: bytes = b""
     scrapes: bytes = b""
@@ -75,8 +76,8 @@ class Week:
 
 
 class _Clock:
-    def __init__(self) -> None:
-        self.ns = MIDNIGHT * 10**9
+    def __init__(self, begin: int) -> None:
+        self.ns = begin * 10**9
 
     def __call__(self) -> int:
         return self.ns
@@ -150,24 +151,24 @@ def _serve(process: _Process, rng: random.Random, hour: float, *, late: bool) ->
     return tally
 
 
-def produced(seed: int, step_s: int, days: int = 7, requests_per_step: int = 6) -> Week:
-    """The week, exported and scraped every ``step_s`` seconds."""
-    rng, clock, week = random.Random(seed), _Clock(), Week()
+def produced(seed: int, step_s: int, days: int = 7, requests_per_step: int = 6, begin: int = MIDNIGHT) -> Week:
+    """The week from ``begin`` on, exported and scraped every ``step_s`` seconds."""
+    rng, clock, week = random.Random(seed), _Clock(begin), Week(begin)
     streams = {name: (io.StringIO(), io.StringIO()) for name in ("a", "b")}
     scrapes: list[str] = []
     living: dict[str, _Process] = {}
-    with _patched(clock):
+    with _Patches(clock):
         for step in range(days * DAY // step_s):
-            begin = MIDNIGHT + step * step_s
+            now = begin + step * step_s
             if step % (DAY // step_s) == 0:
                 week.days.append(Tally())
             for name, (cumulative, delta) in streams.items():
-                clock.ns = begin * 10**9 + 1
-                born_later = name == "b" and begin < MIDNIGHT + 2.5 * DAY
+                clock.ns = now * 10**9 + 1
+                born_later = name == "b" and now < begin + 2.5 * DAY
                 if name not in living and not born_later:
                     living[name] = _Process(name, cumulative, delta)
                 if name in living:
-                    _live(living, name, week, rng, clock, begin, step_s, scrapes, requests_per_step)
+                    _live(living, name, week, rng, clock, now, step_s, scrapes, requests_per_step)
         for process in living.values():
             process.provider.shutdown()
     week.cumulative = "".join(cumulative.getvalue() for cumulative, _ in streams.values()).encode()
@@ -184,7 +185,7 @@ def _live(
 ) -> None:  # fmt: skip
     """One step of one process: requests, an export and a scrape at its end; a restart now and then, in mid-step."""
     process = living[name]
-    late = begin >= MIDNIGHT + 5 * DAY
+    late = begin >= week.begin + 5 * DAY
     for part in range(rng.randint(0, most)):
         clock.ns = begin * 10**9 + (part + 1) * step_s * 10**9 // (most + 2)
         tally = _serve(process, rng, begin % DAY / 3600.0, late=late)
@@ -202,10 +203,6 @@ def _live(
     clock.ns = end * 10**9
     process.export()
     scrapes.append(process.scrape(end))
-
-
-def _patched(clock: _Clock) -> "_Patches":
-    return _Patches(clock)
 
 
 class _Patches:
