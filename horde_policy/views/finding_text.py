@@ -213,6 +213,7 @@ def _estimates(finding: Finding) -> _Text:
     }
     details = (
         f"Measured: {share_text(measured)} of {bounds_text(measured.total)} assignments ({interval_text(measured)}).",
+        _apart(figures["difference"], figures["sampling"]),
         f"The middle wait was {waits['queue_0.5']}, estimated {waits['estimated_0.5']}; nine in ten waited no more than "
         f"{waits['queue_0.9']}, estimated {waits['estimated_0.9']}.",
         POPULATIONS_DIFFER,
@@ -224,6 +225,17 @@ def _estimates(finding: Finding) -> _Text:
         "pessimistic": f"The estimates were too dark at {mark}: {said}.",
     }
     return verdicts[figures["off"]], details
+
+
+def _apart(counts: Bounds, sampling: Bounds) -> str:
+    def points(share: float) -> str:
+        return f"{share * 100:+.1f}"
+
+    known = points(counts.low) if counts.exact else f"{points(counts.low)} to {points(counts.high)}"
+    repeats = "" if sampling.low > 0 or sampling.high < 0 else ", so another week may show it otherwise"
+    return (
+        f"Measured less estimated: {known} percentage points (95 %: {points(sampling.low)} to {points(sampling.high)}){repeats}."
+    )
 
 
 def _funded(finding: Finding) -> _Text:

@@ -206,6 +206,8 @@ def _methods(week: Week) -> str:
     lines = [
         "Counts are those of the exported counters inside the range. Where a series may have counted before it was first seen, "
         "both readings are kept, and every figure made of them is an interval.",
+        "A share is the range's own, and exact where its counts are; the 95 % interval beside it tells how far off another range "
+        "of the same kind could be.",
         "95 % intervals are Clopper and Pearson's, on as many requests as the data are worth: requests come in bursts that share "
         "their wait, so the number is divided by the design effect of blocks of time (Korn and Graubard).",
         "Waits are known by bucket: a share is exact at a bucket's bound, a quantile lies between two of them.",
