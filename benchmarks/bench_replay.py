@@ -181,7 +181,7 @@ def main() -> None:
     print(f"\nimport and warm-up: cold {cold:.1f} s, from the cache {memory['warm_s']:.2f} s")
     print(f"memory of a process: {memory['base_mb']:.0f} MB warm, {memory['read_mb']:.0f} MB with {sizes[-1]:,} requests read")
     print(
-        f"at its peak {memory['least_peak_mb']:.0f} to {memory['peak_mb']:.0f} MB, as Polars gives freed memory back late or soon;"
+        f"at its peak {memory['least_peak_mb']:.0f} to {memory['peak_mb']:.0f} MB, as Polars frees memory late or early;"
         f" {memory['given_back_mb']:.0f} MB if it does at once"
     )
 
