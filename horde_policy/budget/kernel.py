@@ -48,7 +48,7 @@ def replay_holds(
     """Replay the rule of B4 with given holds; return outcomes, the state after each arrival, and the windows at the end.
 
     State columns: spent, held, open, unbounded open, stated, tight. Window columns: spent in the end, stated worst case at
-    the last admission, most open.
+    the last admission that the limit was checked for, most open.
     """
     count = arrive.size
     outcome = np.empty(count, np.int8)
@@ -83,7 +83,8 @@ def replay_holds(
             w[3] += unbounded[i]
             w[4] += stated[i]
             w[5] += tight[i]
-            final[window[i], 1] = w[4]
+            if free[i] == 0:  # a free request passes without the check, so it says nothing about the limit
+                final[window[i], 1] = w[4]
             final[window[i], 2] = max(final[window[i], 2], w[2])
         state[i] = w
     for j in range(windows):
@@ -217,7 +218,8 @@ def replay_stops(
             w[4] += input_stated[i]
             w[5] += input_stated[i]
             most[v] += cost[i]
-            final[v, 1] = w[4]
+            if free[i] == 0:
+                final[v, 1] = w[4]
             final[v, 2] = max(final[v, 2], w[2])
             total += input_cost[i]
         w[1] = total - w[0]
