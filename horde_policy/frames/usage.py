@@ -71,7 +71,7 @@ BUDGET_SUMMARY = Schema(
             pl.Int64, PICO, text="stated worst case of that window at the last admission that was checked"
         ),
         "largest_bound_pico": Column(pl.Int64, PICO, text="largest stated worst case at any admission"),
-        "unbounded": Column(pl.Int64, "requests", text="admitted without an output limit"),
+        "unbounded": Column(pl.Int64, "requests", text="admitted without a bound on their output; none for stop (B13)"),
         "peak_open": Column(pl.Int64, "requests", text="most open at once in a window"),
     },
     sort=("setting",),
