@@ -239,18 +239,27 @@ def test_the_ledger_decides_as_the_replay_does(tmp_path: Path) -> None:
     assert window.spent_pico == found.summary["settled_pico"][0]
 
 
-@given(st.integers(0, 2**32), st.sampled_from(["0.05", "0.3", "2"]))
-@settings(max_examples=40)
-def test_no_setting_spends_more_than_the_limit_and_its_bound(seed: int, limit: str) -> None:
-    found = replay_budget(made_requests(seed, 60), TABLE, limit, reserves=(0, 1_000, 4_096))
+def check_bounds(found: BudgetReplay, *, more: int = 0) -> None:
     for row in found.summary.iter_rows(named=True):
-        assert row["requests"] == row["admitted"] + row["refused_early"] + row["refused_at_limit"] + row["refused_unpriced"]
+        refused = row["refused_early"] + row["refused_at_limit"] + row["refused_unpriced"]
+        assert row["requests"] == row["admitted"] + refused
         if row["unbounded"] == 0:
-            assert row["overspend_pico"] <= row["bound_at_overspend_pico"] + (10 * MICRO if row["setting"] == "stop" else 0)
-    by_setting = {row["setting"]: row for row in found.summary.iter_rows(named=True)}
-    assert {name: value for name, value in by_setting["input"].items() if name not in ("setting", "reserve_tokens")} == {
-        name: value for name, value in by_setting["reserve=0"].items() if name not in ("setting", "reserve_tokens")
-    }
+            assert row["overspend_pico"] <= row["bound_at_overspend_pico"] + more
+
+
+@given(st.integers(0, 2**32), st.sampled_from(["0.05", "0.3", "2"]))
+@settings(max_examples=30)
+def test_no_setting_spends_more_than_the_limit_and_its_bound(seed: int, limit: str) -> None:
+    frame = made_requests(seed, 60)
+    found = replay_budget(frame, TABLE, limit, reserves=(0, 1_000, 4_096), alternatives=("full", "input"))
+    check_bounds(found)
+    # a stream can be stopped only if it takes its time: then no more goes over than a token of each that runs
+    streams = frame.with_columns(pl.col("duration_s") + 1.0)
+    check_bounds(replay_budget(streams, TABLE, limit, reserves=(), alternatives=("stop",)), more=60 * 40 * MICRO)
+    ignored = ["setting", "reserve_tokens"]
+    alike = found.summary.filter(pl.col("setting").is_in(["input", "reserve=0"])).drop(ignored)
+    assert alike.height == 2
+    assert alike.n_unique() == 1
 
 
 def stop_oracle(found: Sequence[Scalar], limit: int, tokens: Sequence[int]) -> tuple[list[str], list[int | None]]:
