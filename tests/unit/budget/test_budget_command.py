@@ -10,8 +10,8 @@ import pytest
 from horde_policy.budget import Ledger, Limit, TokenUsage
 from horde_policy.cli.main import EXIT_BAD_INPUT, main
 from horde_policy.frames.usage import BUDGET_RUN
+from tests.unit.budget.recorded import azure_requests
 from tests.unit.budget.shapes import body_of, held
-from tests.unit.budget.test_simulate import azure_requests
 
 PRICES = Path(__file__).parents[3] / "data" / "prices" / "example-hosted.toml"
 

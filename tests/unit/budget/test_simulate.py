@@ -17,17 +17,18 @@ from horde_policy.budget.body import Ask
 from horde_policy.budget.money import pico_half_even, to_pico, to_usd
 from horde_policy.budget.price_table import PriceTable
 from horde_policy.budget.prices import Price, Tier
-from horde_policy.budget.requests import checked_requests, requests_from_traffic
+from horde_policy.budget.requests import checked_requests
 from horde_policy.budget.reservation import HoldRule, Reservation, reserve_cost
-from horde_policy.budget.simulate import ALTERNATIVES, BudgetReplay, budget_moments, replay_budget
+from horde_policy.budget.simulate import BudgetReplay, budget_moments, replay_budget
 from horde_policy.budget.windows import WindowKind, window_at
 from horde_policy.clock import FixedClock
-from horde_policy.errors import ConfigError, FrameError, InputError, MissingPriceError
+from horde_policy.errors import ConfigError, InputError, MissingPriceError
 from horde_policy.frames.usage import BUDGET_REQUESTS
+from tests.unit.budget.recorded import azure_requests
 from tests.unit.budget.shapes import MICRO, USD, price, rates
+from tests.unit.budget.test_requests import valid
 
-ROOT = Path(__file__).parents[3]
-PRICES = ROOT / "data" / "prices"
+PRICES = Path(__file__).parents[3] / "data" / "prices"
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
 DEARER = rates(input="6", output="22.5", read="0.6", write_5m="7.5", write_1h="12")
@@ -399,86 +400,9 @@ def test_more_money_than_63_bits_is_refused() -> None:
         replay_budget(frame, dear, "1")
 
 
-def valid() -> dict[str, list[Any]]:
-    return {
-        "created": ["2026-01-01T00:00:00Z", "2026-01-01T00:00:01+01:00"],
-        "model": ["m", "m"],
-        "input_tokens": [5, 6],
-        "max_tokens": [None, 7],
-        "output_tokens": [1, 2],
-        "duration_s": [1.0, 2.0],
-    }
-
-
-def test_requests_are_typed_filled_and_sorted() -> None:
-    frame = checked_requests(pl.DataFrame(valid()))
-    assert frame["created"].to_list() == [datetime(2025, 12, 31, 23, 0, 1, tzinfo=UTC), datetime(2026, 1, 1, tzinfo=UTC)]
-    assert frame["max_tokens"].to_list() == [7, None]
-    assert frame["n"].to_list() == [1, 1]
-    assert frame["body_bytes"].to_list() == [None, None]
-
-
-@pytest.mark.parametrize(
-    ("column", "value", "message"),
-    [
-        ("created", "yesterday", "row 1, column created: 'yesterday' must be Datetime"),
-        ("created", None, "row 1, column created: None must not be missing"),
-        ("output_tokens", -1, "row 1, column output_tokens: -1 must be a whole number from 0"),
-        ("output_tokens", 1.5, "row 1, column output_tokens: 1.5 must be Int64"),
-        ("output_tokens", None, "must not be missing"),
-        ("max_tokens", 0, "row 1, column max_tokens: 0 must be a whole number from 1"),
-        ("duration_s", -0.1, "row 1, column duration_s: -0.1 must be from 0"),
-        ("duration_s", float("nan"), "row 1, column duration_s: nan must be from 0"),
-        ("duration_s", float("inf"), "row 1, column duration_s: inf must be from 0"),
-        ("input_tokens", None, "must not be missing together with body_bytes"),
-        ("model", None, "must not be missing"),
-    ],
-)
-def test_a_row_that_breaks_its_rule_is_refused_with_its_place(column: str, value: object, message: str) -> None:
-    rows = valid()
-    rows[column][1] = value
-    with pytest.raises((InputError, FrameError), match=message):
-        checked_requests(pl.DataFrame(rows, strict=False))
-
-
-def test_cached_tokens_lie_inside_the_input() -> None:
-    with pytest.raises(InputError, match="must together be at most the input tokens"):
-        checked_requests(pl.DataFrame(valid() | {"cache_read_tokens": [3, 3], "cache_write_1h_tokens": [2, 4]}))
-
-
-@pytest.mark.parametrize("missing", ["created", "model", "max_tokens", "output_tokens", "duration_s", "input_tokens"])
-def test_a_missing_column_is_named(missing: str) -> None:
-    with pytest.raises(FrameError, match=missing):
-        checked_requests(pl.DataFrame(valid()).drop(missing))
-
-
 def test_problems_of_the_requests_are_said() -> None:
     found = replay_budget(checked_requests(pl.DataFrame(valid() | {"output_tokens": [1, 8]})), TABLE, "1")
     assert [problem.code for problem in found.problems] == ["above_own_limit", "unbounded"]
-
-
-LADDER = [80, 150, 256, 512, 1024, 2048, 4096]
-
-
-def azure_requests() -> pl.DataFrame:
-    """Recorded arrivals and tokens; the limits by a ladder, the durations by a speed: both assumed, as the trace has none."""
-    trace = pl.read_csv(ROOT / "tests" / "data" / "budget" / "azure2023_conv.head300.csv")
-    rung = pl.lit(LADDER[-1])
-    for size in reversed(LADDER[:-1]):
-        rung = pl.when(pl.col("output_tokens") <= size).then(size).otherwise(rung)
-    traffic = (
-        trace.with_columns(
-            pl.col("TIMESTAMP")
-            .str.slice(0, 26)
-            .str.to_datetime("%Y-%m-%d %H:%M:%S%.f", time_unit="us", time_zone="UTC")
-            .alias("created"),
-            pl.col("ContextTokens").alias("input_tokens"),
-            pl.col("GeneratedTokens").alias("output_tokens"),
-        )
-        .with_columns(rung.cast(pl.Int64).alias("max_length"))
-        .select("created", "input_tokens", "output_tokens", "max_length")
-    )
-    return requests_from_traffic(traffic, model="large", tokens_per_s=30.0, first_token_s=0.5)
 
 
 def settled(found: BudgetReplay, setting: str, column: str) -> int:
@@ -506,14 +430,3 @@ def test_a_recorded_trace_at_two_price_tables() -> None:
         assert settled(found, "stop", "overspend_pico") < 100 * MICRO
         assert settled(found, "input", "overspend_pico") >= settled(found, "reserve=256", "overspend_pico")
         assert settled(found, "stop", "cut") > 0
-
-
-def test_assumed_speeds_make_sense() -> None:
-    traffic = pl.DataFrame({"created": ["2026-01-01T00:00:00Z"], "input_tokens": [1], "output_tokens": [30], "max_length": [80]})
-    assert requests_from_traffic(traffic, model="m", tokens_per_s=30.0, first_token_s=0.5)["duration_s"][0] == 1.5
-    for wrong in (0.0, -1.0, float("nan"), float("inf")):
-        with pytest.raises(InputError, match="tokens_per_s"):
-            requests_from_traffic(traffic, model="m", tokens_per_s=wrong)
-    with pytest.raises(InputError, match="first_token_s"):
-        requests_from_traffic(traffic, model="m", tokens_per_s=1.0, first_token_s=-1.0)
-    assert ALTERNATIVES == ("full", "input", "stop")
