@@ -1,0 +1,94 @@
+"""From the engine's final state to the run frame."""
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from horde_policy.frames.runs import OUTCOME, REASON, RUNS, STATUS
+from horde_policy.frames.schemas import UTC_INSTANT
+from horde_policy.replay.classes import World
+from horde_policy.replay.kernel_types import (
+    COMPLETED,
+    NO_ALLOWANCE,
+    R_REPEATS,
+    REFUSED_KUDOS,
+    TIMED_OUT,
+    State,
+)
+from horde_policy.units import MICROSECONDS_PER_S
+
+__all__ = ["run_frame"]
+
+Array = np.ndarray[Any, Any]
+
+
+def _masked(name: str, values: Array, known: Array, dtype: Any = None) -> pl.Series:
+    """Return the values as a series with nulls where they are not known."""
+    series = pl.Series(name, values)
+    if isinstance(dtype, pl.Enum):
+        series = series.cat.to(dtype)
+    elif dtype is not None:
+        series = series.cast(dtype)
+    if known.all():
+        return series
+    nothing = pl.Series(name, [None], dtype=series.dtype)
+    return series.zip_with(pl.Series(known), nothing.new_from_index(0, len(series)))
+
+
+def _words(name: str, codes: Array, kind: pl.Enum) -> pl.Series:
+    """Return codes as words; a code beyond the last word is null."""
+    known = codes < len(kind.categories)
+    return _masked(name, np.where(known, codes, 0).astype(np.uint8), known, kind)
+
+
+def run_frame(world: World, state: State) -> pl.DataFrame:
+    """Return the run as :data:`~horde_policy.frames.runs.RUNS`."""
+    requests = state.requests
+    repeats = int(state.registers[R_REPEATS])
+    total = world.requests + repeats
+
+    def column(array: Array) -> Array:
+        if world.order is None:
+            return array[:total]
+        ordered = array[:total].copy()
+        ordered[world.order] = array[: world.requests]
+        return ordered
+
+    outcome = column(requests.outcome)
+    status = column(requests.status)
+    admitted = outcome < REFUSED_KUDOS
+    row = column(requests.taken_by)
+    ran = row >= 0
+    ended = (status == COMPLETED) | (status == TIMED_OUT)
+    started = column(requests.started)
+    allowance = column(requests.allowance)
+    wait_s = column(requests.wait_s)
+    request_id, retry_of = _ids(world, state, repeats)
+    columns = {
+        "request_id": request_id,
+        "outcome": _words("outcome", np.minimum(outcome, REFUSED_KUDOS), OUTCOME),
+        "reason": _words("reason", outcome - np.uint8(REFUSED_KUDOS), REASON),
+        "allowance": _masked("allowance", allowance, allowance != NO_ALLOWANCE),
+        "estimated_wait_s": _masked("estimated_wait_s", wait_s, ~np.isnan(wait_s)),
+        "admitted_max_length": _masked("admitted_max_length", column(requests.length).astype(np.int64), admitted),
+        "worker_id": world.worker_id.gather(_masked("row", row, ran)),
+        "started": _masked("started", started, ran, UTC_INSTANT),
+        "finished": _masked("finished", column(requests.finished), ended, UTC_INSTANT),
+        "queue_wait_s": _masked("queue_wait_s", (started - column(requests.created)) / MICROSECONDS_PER_S, ran),
+        "status": _words("status", status - np.uint8(COMPLETED), STATUS),
+        "retry_of": retry_of,
+    }
+    return RUNS.checked(pl.DataFrame(columns))
+
+
+def _ids(world: World, state: State, repeats: int) -> tuple[pl.Series, pl.Series]:
+    """Return request_id and retry_of."""
+    none = pl.Series("retry_of", [None], dtype=pl.String).new_from_index(0, world.requests)
+    if not repeats:
+        return world.request_id, none
+    origin = state.requests.origin[:repeats]
+    row = origin if world.order is None else world.order[origin]
+    first = world.request_id.gather(pl.Series(row))
+    again = first + "#" + pl.Series(state.requests.attempt[:repeats]).cast(pl.String)
+    return pl.concat([world.request_id, again]), pl.concat([none, first.alias("retry_of")])
