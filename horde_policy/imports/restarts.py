@@ -1,0 +1,215 @@
+"""Where processes restarted, told from counters that carry no start time.
+
+A restart resets a whole process: one series that falls resets all of its instance, also those that have already passed their
+old value again (exports.md 1). Three things look alike and are not:
+
+- A series that is not born again yet shows its old value for up to the look-back in answers of ``query_range`` (exports.md 2);
+  its later fall belongs to the restart that has been seen.
+- A collector that turns deltas into cumulative sums forgets one series that was silent for five minutes, and starts that one
+  from zero (horde.md §7.1). Such a fall comes after a silence, and is the series' own where the others show that the process
+  went on: where one of them would have had to grow many times faster than it ever did.
+- Where several processes write one series in turn, falls mean nothing; that is told by their number (exports.md 5).
+"""
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from horde_policy.imports.samples import NO_TIME, Samples, group_of
+
+__all__ = ["Restart", "Restarts", "Rows", "find_restarts"]
+
+FORGET_S = 300.0
+"""Silence after which a collector forgets one series (``deltatocumulative``, ``max_stale``)."""
+
+PLAUSIBLE_GROWTH = 4.0
+"""A restart is refuted by a series that would have grown in one step more than so many times its greatest growth."""
+
+ENOUGH_STEPS = 8
+"""Fewer steps of growth refute nothing."""
+
+INTERLEAVED_SHARE, INTERLEAVED_LEAST = 0.2, 10
+"""More restarts than this share of all steps, and at least so many: several processes write the same series in turn."""
+
+SPARSE_SHARE, SPARSE_LEAST = 0.1, 3
+"""Series that go while their process stays, at more than this share of all steps: they are written only when they count."""
+
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Restart:
+    """A restart between two looks at a process: after ``after``, at or before ``seen``."""
+
+    after: int
+    seen: int
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The runs of cumulative series as arrays, sorted by series, start and time, with what their series belong to."""
+
+    sid: Ints
+    start: Ints
+    t_from: Ints
+    t_to: Ints
+    prev: Ints
+    next: Ints
+    lookback: npt.NDArray[np.bool_]
+    value: npt.NDArray[np.float64]
+    instance: Ints
+    unit: Ints
+    is_sum: npt.NDArray[np.bool_]
+    same: npt.NDArray[np.bool_]
+    """Whether the run before is of the same series and start."""
+    bins: pl.Series
+
+    @classmethod
+    def of(cls, samples: Samples) -> "Rows":
+        """Return the runs of the samples' cumulative series."""
+        runs = samples.runs.filter(samples.cumulative[samples.runs["sid"].to_numpy()]) if samples.runs.height else samples.runs
+        runs = runs.sort("sid", "start", "t_from")
+        sid = runs["sid"].to_numpy().astype(np.int64)
+        start = runs["start"].to_numpy()
+        instances: dict[str, int] = {}
+        instance = np.array([instances.setdefault(key.instance, len(instances)) for key in samples.keys], dtype=np.int64)
+        groups: dict[tuple[object, ...], int] = {}
+        group = np.array([groups.setdefault(group_of(key), len(groups)) for key in samples.keys], dtype=np.int64)
+        sums = np.array([key.part == "sum" for key in samples.keys], dtype=np.bool_)
+        same = np.zeros(sid.size, dtype=np.bool_)
+        same[1:] = (sid[1:] == sid[:-1]) & (start[1:] == start[:-1])
+        heads = np.flatnonzero(~same)
+        units: dict[tuple[int, int], int] = {}
+        pairs = zip(group[sid[heads]].tolist(), start[heads].tolist(), strict=True)
+        of_stream = np.array([units.setdefault(pair, len(units)) for pair in pairs], dtype=np.int64)
+        unit = np.repeat(of_stream, np.diff(np.append(heads, sid.size)))
+        columns = {name: runs[name].to_numpy() for name in ("t_from", "t_to", "prev", "next", "lookback", "value")}
+        return cls(
+            sid=sid, start=start, instance=instance[sid], unit=unit, is_sum=sums[sid], same=same, bins=runs["bins"], **columns
+        )
+
+    def steps(self) -> dict[int, int]:
+        """Return each instance's usual time between two looks, in µs; those that were looked at once are left out."""
+        looks = pl.DataFrame({"instance": self.instance, "apart": self.t_from - self.prev}).filter(
+            pl.Series(self.prev != NO_TIME)
+        )
+        return {number: int(apart) for number, apart in looks.group_by("instance").median().iter_rows()}
+
+
+@dataclass(slots=True)
+class Restarts:
+    """Restarts of whole instances, and of single counters or histograms (by unit: one with one start time)."""
+
+    whole: dict[int, list[Restart]] = field(default_factory=dict)
+    own: dict[int, list[Restart]] = field(default_factory=dict)
+    interleaved: set[int] = field(default_factory=set)
+    sparse: set[int] = field(default_factory=set)
+
+
+def find_restarts(rows: Rows, lookback_us: int) -> Restarts:
+    """Return where counters started again from zero, judged on the whole instance (exports.md 1, 2, 5)."""
+    found = Restarts()
+    slack = np.where(rows.is_sum, 1e-9 * rows.value + 1e-6, 0.0)
+    fell = rows.same.copy()
+    fell[1:] &= rows.value[1:] < rows.value[:-1] - slack[:-1]
+    own: dict[int, list[Restart]] = defaultdict(list)
+    started = rows.start != NO_TIME
+    for row in np.flatnonzero(fell & started).tolist():
+        own[int(rows.unit[row])].append(Restart(int(rows.t_to[row - 1]), int(rows.t_from[row])))
+    troubled = np.unique(rows.instance[(fell | ((rows.next != NO_TIME) & ~rows.lookback)) & ~started])
+    steps = rows.steps()
+    for instance in troubled.tolist():
+        mine = np.flatnonzero((rows.instance == instance) & ~started)
+        _Judge(rows, mine, fell, lookback_us, steps.get(instance, 0)).judge(instance, found, own)
+    found.own = {unit: _in_order(restarts) for unit, restarts in own.items()}
+    return found
+
+
+def _in_order(restarts: list[Restart]) -> list[Restart]:
+    """Return restarts by time, those that are seen at one time as one."""
+    by_time: dict[int, Restart] = {}
+    for restart in sorted(restarts, key=lambda one: (one.seen, one.after)):
+        by_time[restart.seen] = restart
+    return list(by_time.values())
+
+
+@dataclass(slots=True)
+class _Judge:
+    """Judges the falls and disappearances of one instance in the order of time."""
+
+    rows: Rows
+    mine: Ints
+    fell: npt.NDArray[np.bool_]
+    lookback_us: int
+    step: int
+    _busiest: list[Ints] = field(init=False)
+
+    def __post_init__(self) -> None:
+        counting = self.mine[~self.rows.is_sum[self.mine]]
+        streams = np.split(counting, np.flatnonzero(~self.rows.same[counting])[1:]) if counting.size else []
+        self._busiest = sorted(streams, key=lambda stream: (-stream.size, int(self.rows.sid[stream[0]])))[:3]
+
+    def judge(self, instance: int, found: Restarts, own: dict[int, list[Restart]]) -> None:
+        rows = self.rows
+        whole: list[Restart] = []
+        falls = self.mine[self.fell[self.mine]]
+        gone = self.mine[(rows.next[self.mine] != NO_TIME) & ~rows.lookback[self.mine]]
+        steps = self._steps()
+        if np.unique(rows.next[gone]).size > max(SPARSE_LEAST, SPARSE_SHARE * steps):
+            found.sparse.add(instance)
+            gone = gone[:0]
+        events = [(int(rows.t_from[row]), 0, row) for row in falls.tolist()] + [
+            (int(rows.next[row]), 1, row) for row in gone.tolist()
+        ]
+        for seen, kind, row in sorted(events):
+            if kind == 1:
+                after = int(rows.t_to[row])
+                if not any(after < one.seen <= seen for one in whole[-3:]) and not self._refuted(seen):
+                    whole.append(Restart(after, seen))
+            elif not self._belongs(row, whole):
+                restart = Restart(int(rows.t_to[row - 1]), seen)
+                if self._is_whole(row):
+                    whole.append(restart)
+                else:
+                    own[int(rows.unit[row])].append(restart)
+        if len(whole) >= INTERLEAVED_LEAST and len(whole) > INTERLEAVED_SHARE * steps:
+            found.interleaved.add(instance)
+        if whole:
+            found.whole[instance] = _in_order(whole)
+
+    def _steps(self) -> float:
+        span = int(self.rows.t_to[self.mine].max() - self.rows.t_from[self.mine].min())
+        return span / self.step if self.step else 1.0
+
+    def _belongs(self, row: int, whole: list[Restart]) -> bool:
+        """Return whether a fall is the late rebirth of a series after a restart that is known already."""
+        rows, before = self.rows, row - 1
+        last = next((one for one in reversed(whole) if one.seen <= rows.t_from[row]), None)
+        if last is None or rows.t_from[before] >= last.seen:
+            return False
+        return bool(rows.t_to[before] < last.seen or (rows.lookback[row] and rows.t_to[before] <= last.seen + self.lookback_us))
+
+    def _is_whole(self, row: int) -> bool:
+        """Return whether a fall is that of the whole process, and not of one series that a collector forgot."""
+        rows, before = self.rows, row - 1
+        looked_between = rows.prev[row] != NO_TIME and rows.prev[row] > rows.t_to[before]
+        silent_us = int(rows.t_from[row] - rows.t_to[before])
+        if looked_between:
+            return False
+        return silent_us <= FORGET_S * 1e6 or not self._refuted(int(rows.t_from[row]))
+
+    def _refuted(self, seen: int) -> bool:
+        """Return whether one of the busiest series could not have grown from zero to what it shows at that look."""
+        rows = self.rows
+        for stream in self._busiest:
+            at = int(np.searchsorted(rows.t_from[stream], seen, side="right")) - 1
+            before = int(np.searchsorted(rows.t_from[stream], seen, side="left")) - 1
+            if stream.size <= ENOUGH_STEPS or before < 0 or rows.value[stream[at]] < rows.value[stream[before]]:
+                continue
+            growth = np.diff(rows.value[stream])
+            if rows.value[stream[at]] > PLAUSIBLE_GROWTH * growth.max():
+                return True
+        return False
