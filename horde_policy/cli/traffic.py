@@ -1,39 +1,26 @@
-"""``traffic convert``: any supported file of requests into traffic for a replay, under a named fill rule (issue 5)."""
+"""``traffic``: ``convert`` makes any supported file of requests into traffic for a replay, under a named fill rule (issue 5)."""
 
 import tomllib
-from datetime import datetime
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from horde_policy.cli.parquet_output import check_parquet_path, print_notes, print_stamp, write_parquet
+from horde_policy.cli.traffic_from_metrics import from_metrics
+from horde_policy.cli.traffic_options import FillOption, JsonOption, ModelsFromOption, OutOption, instant_of, weights_for
 from horde_policy.errors import InputError
-from horde_policy.imports.cells import RULES, parsed
 from horde_policy.imports.trace_frame import TraceOptions
 from horde_policy.imports.traces import FORMAT_NAMES, load_trace
-from horde_policy.replay.fill import ModelWeights, filled
+from horde_policy.replay.fill import filled
 from horde_policy.replay.fill_rule import FillRule
-from horde_policy.replay.fleets import demand_weights
-from horde_policy.sources.demo import BUNDLED_FOLDER
-from horde_policy.sources.recorded import load_recorded
 
 __all__ = ["register"]
 
-DEMAND_FOLDER = BUNDLED_FOLDER / "recorded" / "snapshot"
-"""Whose request counts weigh the models where no other folder is named."""
-
-FILL_HELP = (
-    f"How what no trace records is assigned: {FillRule()} (the default). max_length: tight, ladder, service_cap[:TOKENS], "
-    "client_setting[:WEIGHTS of 256/512/1024/2048/4096]; models: any, weighted, mapped; "
-    "requester: share anonymous/share shared keys."
-)
 InArgument = Annotated[Path, typer.Argument(metavar="IN", help="The file: its format is told by content.")]
-OutOption = Annotated[Path, typer.Option("--out", metavar="FILE", help="The Parquet file to write.")]
 FormatOption = Annotated[
     str | None, typer.Option("--format", help="The format, if content does not tell: " + ", ".join(FORMAT_NAMES))
 ]
-FillOption = Annotated[str, typer.Option("--fill", metavar="RULE", help=FILL_HELP)]
 ThinOption = Annotated[
     float, typer.Option("--thin", metavar="F", help="Keep this share of rows (of clients, where a trace has any).")
 ]
@@ -56,12 +43,6 @@ NameOption = Annotated[str | None, typer.Option("--name", help="The trace's name
 SizesOption = Annotated[
     Path | None, typer.Option("--sizes", metavar="FILE", help="ServeGen's size distributions for these rates.")
 ]
-ModelsFromOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--models-from", metavar="DIR", help="Recorded folder whose request counts weigh the models; else the bundled one."
-    ),
-]
 ModelMapOption = Annotated[
     Path | None,
     typer.Option("--model-map", metavar="FILE", help="TOML for models=mapped: a trace's model = one or several of the fleet's."),
@@ -70,13 +51,13 @@ AliasKeyOption = Annotated[
     Path | None,
     typer.Option("--alias-key-file", metavar="FILE", help="Key of the aliases' hash, to have the same clients in several logs."),
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print what was made as JSON.")]
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands to the app."""
     group = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Make traffic for a replay.")
     group.command("convert")(convert)
+    group.command("from-metrics")(from_metrics)
     app.add_typer(group, name="traffic")
 
 
@@ -105,14 +86,14 @@ def convert(
     rule = FillRule.parsed(fill)
     options = TraceOptions(
         name=name,
-        origin=_instant(origin),
+        origin=instant_of("--origin", origin),
         segment=segment,
         chat=chat,
         from_s=from_s,
         to_s=to_s,
         seed=seed,
     )
-    weights = _weights(models_from) if rule.models == "weighted" else None
+    weights = weights_for(rule, models_from)
     mapped = None if model_map is None else _model_map(model_map)
     key = None if alias_key_file is None else _bytes(alias_key_file)
     trace = load_trace(in_, options, format_name=format_name, sizes=sizes, alias_key=key)
@@ -121,25 +102,6 @@ def convert(
     print_notes([f"{p.level}: {p.subject}: {p.text}" for p in trace.problems])
     print_notes([f"{traffic.frame.height} requests written to {out}"])
     print_stamp(traffic.stamp, as_json=as_json)
-
-
-def _instant(text: str | None) -> datetime | None:
-    try:
-        at = parsed(text, "instant")
-    except ValueError:
-        at = ""
-    if at is None or isinstance(at, datetime):
-        return at
-    raise InputError("--origin", "", text, RULES["instant"])
-
-
-def _weights(folder: Path | None) -> ModelWeights:
-    snapshot = load_recorded(DEMAND_FOLDER if folder is None else folder)
-    weights = demand_weights(snapshot)
-    if weights is None:
-        rule = "has no request counts (stats_text_models.json) to weigh models by"
-        raise InputError("--models-from", "", str(folder), rule, hint="use models=any, or another folder")
-    return weights
 
 
 def _bytes(path: Path) -> bytes:

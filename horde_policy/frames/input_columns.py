@@ -221,6 +221,7 @@ def name_lists(frame: pl.DataFrame, what: str, name: str) -> pl.Series:
         return column.cast(pl.List(pl.String))
     if column.dtype != pl.List(pl.String):
         raise _wrong_type(what, column, "must be lists of names")
-    if column.explode(empty_as_null=False).null_count():
+    # One chunk after the other: a whole file's names in one piece are large.
+    if any(chunk.explode(empty_as_null=False).null_count() for chunk in column.get_chunks()):
         refuse_first(what, column, column.list.eval(pl.element().is_null().any()).list.first(), "must hold names, not nulls")
     return column

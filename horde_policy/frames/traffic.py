@@ -74,7 +74,7 @@ def normalised_traffic(frame: pl.DataFrame) -> pl.DataFrame:
         flags(frame, what, "chat", absent=False),
         flags(frame, what, "slow_workers", absent=True),
         flags(frame, what, "allow_downgrade", absent=False),
-        real_numbers(frame, what, "priority", absent=_default_priority(requester)),
+        real_numbers(frame, what, "priority", absent=_default_priority(frame, requester)),
     ]
     return TRAFFIC.checked(pl.DataFrame(columns))
 
@@ -83,16 +83,17 @@ def _request_ids(frame: pl.DataFrame) -> pl.Series:
     """Return the ids, the row number where absent; an id that stands twice is refused at its second row."""
     ids = texts(frame, "traffic", "request_id", required=False)
     if ids.null_count():
-        absent_everywhere = ids.null_count() == frame.height
-        rows = pl.int_range(0, frame.height, eager=True).cast(pl.String)
-        ids = ids.zip_with(ids.is_not_null(), rows).alias("request_id")
-        if absent_everywhere:
-            return ids
+        rows = pl.int_range(0, frame.height, eager=True).cast(pl.String).alias("request_id")
+        if ids.null_count() == frame.height:
+            return rows
+        ids = ids.zip_with(ids.is_not_null(), rows)
     if ids.n_unique() != len(ids):
         refuse_first("traffic", ids, ~ids.is_first_distinct(), "must be unique, and stands twice")
     return ids
 
 
-def _default_priority(requester: pl.Series) -> pl.Series:
+def _default_priority(frame: pl.DataFrame, requester: pl.Series) -> pl.Series | float:
+    if "priority" in frame.columns and not frame["priority"].null_count():
+        return 0.0  # there is nothing to fill
     # The sum turns the −0.0 of the others into 0.0.
     return ((requester == "anonymous").cast(pl.Float64) * ANONYMOUS_PRIORITY_KUDOS + 0.0).alias("priority")

@@ -5,7 +5,7 @@ import codecs
 import csv
 import gzip
 import io
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +17,19 @@ import zstandard
 
 from horde_policy.errors import InputError
 
-__all__ = ["NotARow", "Sniffed", "csv_rows", "ends", "is_packed", "json_chunks", "json_objects", "opened", "sniffed"]
+__all__ = [
+    "NotARow",
+    "Sniffed",
+    "csv_rows",
+    "ends",
+    "is_packed",
+    "json_chunks",
+    "json_objects",
+    "opened",
+    "parquet_columns",
+    "read_parquet",
+    "sniffed",
+]
 
 Container = Literal["csv", "json_lines", "json", "parquet", "text"]
 
@@ -107,7 +119,7 @@ def sniffed(path: Path, what: str) -> Sniffed:
     if not head.strip():
         raise InputError(what, "", path.name, "is empty: not even a header")
     if head.startswith(b"PAR1"):
-        return Sniffed("parquet", _parquet_columns(path, what), head[:4])
+        return Sniffed("parquet", parquet_columns(path, what), head[:4])
     if head.startswith(LFS_POINTER):
         raise InputError(what, "", path.name, "is a Git LFS pointer, not the data; fetch the file itself")
     text = _text(head, path, what)
@@ -140,11 +152,26 @@ def _object_keys(line: str) -> tuple[str, ...] | None:
     return tuple(found) if isinstance(found, dict) else None
 
 
-def _parquet_columns(path: Path, what: str) -> tuple[str, ...]:
-    try:
+def parquet_columns(path: Path, what: str) -> tuple[str, ...]:
+    """Return a Parquet file's column names, or raise InputError."""
+    with _parquet_errors(path, what):
         return tuple(pl.read_parquet_schema(path))
-    except (OSError, pl.exceptions.PolarsError) as error:
-        raise InputError(what, "", path.name, f"cannot be read as Parquet: {str(error).splitlines()[0]}") from error
+
+
+def read_parquet(path: Path, columns: Sequence[str], what: str) -> pl.DataFrame:
+    """Return some columns of a Parquet file, or raise InputError."""
+    with _parquet_errors(path, what):
+        return pl.read_parquet(path, columns=list(columns))
+
+
+@contextmanager
+def _parquet_errors(path: Path, what: str) -> Iterator[None]:
+    """Turn what Polars raises on a broken Parquet file into InputError; some of it is a panic, which is no Exception."""
+    try:
+        yield
+    except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+        reason = str(error).splitlines()[0][:200] if str(error) else "it is broken"
+        raise InputError(what, "", path.name, f"cannot be read as Parquet: {reason}") from error
 
 
 def csv_rows(path: Path, what: str) -> Iterator[Mapping[str, str] | NotARow]:

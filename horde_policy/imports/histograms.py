@@ -149,8 +149,8 @@ def _native(frame: pl.DataFrame, grown: Grown) -> pl.DataFrame:
     for sid, t0, t1, before, low, high, row, from_row in frame.select(
         "sid", "t0", "t1", "before", "low", "high", "row", "from_row"
     ).iter_rows():
-        later = bins[row]
-        triples = grown_bins(None if from_row < 0 else bins[from_row], later)
+        earlier = None if from_row < 0 else bins[from_row].to_list()
+        triples = grown_bins(earlier, bins[row].to_list())
         for lower, upper, count in zip(triples[0::3], triples[1::3], triples[2::3], strict=True):
             certain = count if low == high else 0.0
             for name, value in zip(BUCKETS, (sid, t0, t1, before, lower, upper, certain, count), strict=True):

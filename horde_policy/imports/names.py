@@ -188,9 +188,18 @@ class Namer:
         return any(rule.may_fit(self.file, name) for rule in self.mapping.series)
 
     def named(
-        self, name: str, labels: MappingOf[str, str], *, title: str | None = None, temporality: Temporality = "cumulative"
+        self,
+        name: str,
+        labels: MappingOf[str, str],
+        *,
+        title: str | None = None,
+        temporality: Temporality = "cumulative",
+        native: bool = False,
     ) -> Named | Unread:
-        """Return what the series is. One without a name, which no rule of the mapping fits, is not guessed at (exports.md 7)."""
+        """Return what the series is. One without a name, which no rule of the mapping fits, is not guessed at (exports.md 7).
+
+        ``native`` says that the form can carry whole histograms; else a histogram's bare name is not understood.
+        """
         rule = next((rule for rule in self.mapping.series if rule.fits(self.file, name, title, labels)), None)
         if rule is not None and rule.family == "ignore":
             return Unread("left out by the mapping")
@@ -206,6 +215,8 @@ class Namer:
         part = self._part(family, suffix, rule, labels)
         if isinstance(part, Unread):
             return part
+        if part == "native" and not native:
+            return Unread("a value where a histogram is meant")
         return self._keyed(family, part, labels, rule, scale, temporality)  # type: ignore[arg-type]
 
     def _part(self, family: str, suffix: str, rule: SeriesRule | None, labels: MappingOf[str, str]) -> Part | Unread:

@@ -120,18 +120,24 @@ class OtlpPoints:
         temporality = _TEMPORALITY.get(metric.temporality)
         if temporality is None:
             return Unread("a metric that does not say whether it is cumulative or delta")
-        return self.log.namer.named(metric.name, {**metric.labels, **attributes}, temporality=temporality)  # type: ignore[arg-type]
+        labels = {**metric.labels, **attributes}
+        return self.log.namer.named(metric.name, labels, temporality=temporality, native=True)  # type: ignore[arg-type]
 
     def number_of(self, named: Named, **changes: object) -> int:
         """Return the number of a series, or of a part of its histogram."""
         return self.log.number(self.builder, replace(named, key=named.key._replace(**changes)))  # type: ignore[arg-type]
 
     def value(self, sid: int, start_ns: int, t_ns: int, value: float) -> None:
-        """Take one number."""
+        """Take one number; raise OverflowError for one that no 64 bits hold, and take nothing."""
+        try:
+            self._value.append(value)
+            self._start.append(start_ns // 1000 if start_ns else NO_TIME)
+            self._t.append(t_ns // 1000)
+        except OverflowError:
+            for column in (self._value, self._start, self._t):
+                del column[len(self._sid) :]
+            raise
         self._sid.append(sid)
-        self._start.append(start_ns // 1000 if start_ns else NO_TIME)
-        self._t.append(t_ns // 1000)
-        self._value.append(value)
         self._held += 1
         if self._held >= FLUSH_POINTS:
             self.flush()
@@ -155,11 +161,16 @@ class OtlpPoints:
         return len(layout.streams) - 1
 
     def buckets(self, layout: Layout, stream: int, start_ns: int, t_ns: int, counts: Sequence[int]) -> None:
-        """Take the counts of one histogram point, one more than there are bounds."""
+        """Take the counts of one histogram point, one more than there are bounds; raise OverflowError as :meth:`value`."""
+        try:
+            layout.start.append(start_ns // 1000 if start_ns else NO_TIME)
+            layout.t.append(t_ns // 1000)
+            layout.counts.extend(counts)
+        except OverflowError:
+            whole = len(layout.stream)
+            del layout.start[whole:], layout.t[whole:], layout.counts[whole * (len(layout.bounds) + 1) :]
+            raise
         layout.stream.append(stream)
-        layout.start.append(start_ns // 1000 if start_ns else NO_TIME)
-        layout.t.append(t_ns // 1000)
-        layout.counts.extend(counts)
         self._held += len(counts)
         if self._held >= FLUSH_POINTS:
             self.flush()

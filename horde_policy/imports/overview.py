@@ -8,7 +8,7 @@ import polars as pl
 from horde_policy.errors import Problem, shown
 from horde_policy.imports.counts import Tally
 from horde_policy.imports.report import FileReport, Gap, ImportReport, InstanceReport
-from horde_policy.imports.samples import NO_TIME, UNTIMED, Samples
+from horde_policy.imports.samples import NO_TIME, UNTIMED, Samples, group_of
 from horde_policy.imports.series import Grown
 
 __all__ = ["doubts", "overview"]
@@ -38,7 +38,7 @@ def overview(samples: Samples, grown: Grown, files: tuple[FileReport, ...], *, o
     return ImportReport(
         files=files,
         instances=tuple(instances),
-        layouts=_bucket_layouts(samples),
+        layouts=_bucket_layouts(samples, grown),
         first=_instant(first),
         last=_instant(last),
         one_scrape=one_scrape,
@@ -100,13 +100,16 @@ def _instant(micros: int | None) -> datetime | None:
     return None if micros is None or micros in {NO_TIME, UNTIMED} else datetime.fromtimestamp(micros / 1e6, UTC)
 
 
-def _bucket_layouts(samples: Samples) -> dict[str, tuple[tuple[float, ...], ...]]:
-    """Return the sets of bucket bounds that each kind of wait was counted in."""
+def _bucket_layouts(samples: Samples, grown: Grown) -> dict[str, tuple[tuple[float, ...], ...]]:
+    """Return the sets of bucket bounds that each kind of wait was counted in; they may change at a release (exports.md 14)."""
     found: dict[str, dict[object, set[float]]] = {}
+    for sid, layout in grown.layouts.select("sid", "layout").iter_rows():
+        key = samples.keys[sid]
+        if key.part == "le" and key.upper_s is not None:
+            found.setdefault(key.family, {}).setdefault((group_of(key), layout), set()).add(key.upper_s)
     for key in samples.keys:
-        if key.part in {"le", "bin"} and key.upper_s is not None:
-            of = (key.instance, key[5:11]) if key.part == "le" else key.temporality
-            found.setdefault(key.family, {}).setdefault(of, set()).add(key.upper_s)
+        if key.part == "bin" and key.upper_s is not None:
+            found.setdefault(key.family, {}).setdefault("bins", set()).add(key.upper_s)
     return {
         family: tuple(sorted({tuple(sorted(bounds)) for bounds in groups.values()}))[:MOST_LAYOUTS]
         for family, groups in sorted(found.items())

@@ -143,7 +143,7 @@ class _Answers:
     def _series(self, raw: Raw) -> None:
         series = _ONE_SERIES.decode(raw)
         name = series.metric.pop("__name__", "")
-        named = self.log.namer.named(name, series.metric)
+        named = self.log.namer.named(name, series.metric, native=True)
         points = _points(series)
         natives = _NATIVES.decode(series.histograms) if series.histograms else []
         natives += [_NATIVE.decode(series.histogram)] if series.histogram else []

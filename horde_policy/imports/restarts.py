@@ -98,6 +98,18 @@ class Rows:
         )
         return {number: int(apart) for number, apart in looks.group_by("instance").median().iter_rows()}
 
+    def own_steps(self) -> dict[int, int]:
+        """Return each instance's usual time between two looks that show the same series, in µs.
+
+        That is longer than between two looks where several processes write one series in turn; where files of several
+        observers are read together, the single file tells.
+        """
+        apart = self.t_from[1:] - self.t_to[:-1]
+        own = pl.DataFrame({"instance": self.instance[1:], "apart": apart}).filter(pl.Series(self.same[1:], dtype=pl.Boolean))
+        looked = self.steps()
+        quartile = own.group_by("instance").agg(pl.col("apart").quantile(0.25))
+        return looked | {number: max(int(step), looked.get(number, 0)) for number, step in quartile.iter_rows()}
+
 
 @dataclass(slots=True)
 class Restarts:

@@ -307,7 +307,8 @@ def _with_known_starts(samples: Samples) -> Samples:
     if not runs.height:
         return samples
     sid, start, value = runs["sid"].to_numpy(), runs["start"].to_numpy(), runs["value"].to_numpy()
-    known = np.where(created[sid], np.round(value * 1e6).astype(np.int64), start)
+    said = np.rint(np.where(created[sid], np.minimum(value, LATEST / 1e6), 0.0) * 1e6).astype(np.int64)
+    known = np.where(created[sid], np.where(said < LATEST, said, NO_TIME), start)
     frames = [runs.filter(pl.Series(~created[sid] & ((start != NO_TIME) | ~samples.cumulative[sid])))]
     by_sid = np.argsort(sid, kind="stable")
     edges = np.searchsorted(sid[by_sid], np.arange(len(samples.keys) + 1))

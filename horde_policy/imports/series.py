@@ -76,7 +76,7 @@ def increments(samples: Samples, window: Window, lookback_us: int) -> Grown:
     """Return how much every series grew over each interval."""
     rows = Rows.of(samples)
     restarts = find_restarts(rows, lookback_us)
-    steps = rows.steps()
+    steps = rows.own_steps()
     first = _first_look(samples, window)
     pieces = _cut(rows, restarts, lookback_us)
     frames = [_cumulative(rows, restarts, pieces, steps, first), *_added(samples, first)]

@@ -21,7 +21,7 @@ import pyarrow.csv as pc
 
 from horde_policy.errors import InputError, Problem
 from horde_policy.frames.schemas import UTC_INSTANT
-from horde_policy.imports.containers import opened, sniffed
+from horde_policy.imports.containers import opened, parquet_columns, read_parquet, sniffed
 from horde_policy.imports.tables import read_table
 from horde_policy.imports.trace_formats import UNDATED
 from horde_policy.imports.trace_frame import TRACE, Trace, TraceOptions
@@ -145,10 +145,14 @@ def _load_rates(path: Path) -> pl.DataFrame:
 
 def _load_sizes(path: Path) -> tuple[Sizes, set[str]]:
     if sniffed(path, "trace").container == "parquet":
-        try:
-            frame = pl.read_parquet(path, columns=["model", "client_id", "timestamp", "field", "value", "probability"])
-        except pl.exceptions.PolarsError as error:
-            raise InputError("ServeGen sizes", "", path.name, f"is not a sizes file: {str(error).splitlines()[0]}") from error
+        columns = ("model", "client_id", "timestamp", "field", "value", "probability")
+        if not set(columns) <= set(parquet_columns(path, "ServeGen sizes")):
+            raise InputError("ServeGen sizes", "", path.name, f"is not a sizes file, which has the columns {', '.join(columns)}")
+        frame = read_parquet(path, columns, "ServeGen sizes")
+        kinds = [frame.schema[name] for name in columns]
+        if kinds[0] != pl.String or kinds[3] != pl.String or not all(kind.is_numeric() for kind in (*kinds[1:3], *kinds[4:])):
+            raise InputError("ServeGen sizes", "columns", [str(kind) for kind in kinds], "must be texts and numbers as published")
+        frame = frame.drop_nulls().filter(pl.col("value").is_finite() & pl.col("probability").is_finite())
         frame = frame.filter(pl.col("field").is_in(SIZE_FIELDS)).sort("client_id", "timestamp", "field", "value")
         models = set(frame["model"].unique())
         parts: Iterator[tuple[int, int, str, Floats, Floats]] = (

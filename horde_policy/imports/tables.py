@@ -17,7 +17,7 @@ import pyarrow.csv as pc
 
 from horde_policy.errors import FrameError, InputError, shown
 from horde_policy.imports.cells import POLARS_TYPES, RULES, Kind, converted, json_row_type, loosely_typed, parsed
-from horde_policy.imports.containers import NotARow, csv_rows, is_packed, json_chunks, json_objects, opened, sniffed
+from horde_policy.imports.containers import NotARow, csv_rows, is_packed, json_chunks, json_objects, opened, read_parquet, sniffed
 
 __all__ = ["ROW", "Refused", "Table", "read_table"]
 
@@ -188,10 +188,7 @@ def _cells(row: Mapping[str, object], kinds: Mapping[str, Kind]) -> tuple[dict[s
 
 
 def _parquet(path: Path, kinds: Mapping[str, Kind], what: str, *, by_row: bool) -> Table:
-    try:
-        frame = pl.read_parquet(path, columns=list(kinds))
-    except (OSError, pl.exceptions.PolarsError) as error:
-        raise InputError(what, "", path.name, f"cannot be read as Parquet: {str(error).splitlines()[0]}") from error
+    frame = read_parquet(path, list(kinds), what)
     if not by_row:
         return _whole_table(frame)
     refused = Refused()

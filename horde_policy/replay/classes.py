@@ -28,6 +28,7 @@ from horde_policy.replay.kernel_types import (
     Classes,
     Fleet,
     Floats,
+    Int16s,
     Int32s,
     Ints,
     Queue,
@@ -38,8 +39,11 @@ from horde_policy.replay.kernel_types import (
     State,
     blank,
 )
+from horde_policy.units import MAX_LENGTH_LIMIT_TOKENS
 
 __all__ = ["World", "prepare", "wider", "wider_classes"]
+
+Array = np.ndarray[Any, Any]
 
 PER_CLASS = ("base", "length", "context", "slow", "slot", "stamp", "pos", "listed", "speed", "threads")
 
@@ -57,7 +61,7 @@ class World:
         Of each traffic row and each fleet row.
     order
         Traffic row of each request in order of arrival; null if the traffic is in that order.
-    created, priority, context, output, asked, flags, cls
+    created, priority, context_level, output, asked, flags, cls
         One entry a request in order of arrival.
     fleet, bases, classes, class_count
         The fleet's arrays; the lists of models; the classes, with nothing cached yet.
@@ -70,9 +74,9 @@ class World:
     order: Ints | None
     created: Ints
     priority: Floats
-    context: Ints
-    output: Ints
-    asked: Ints
+    context_level: Int32s
+    output: Int16s
+    asked: Int16s
     flags: Bools
     cls: Int32s
     fleet: Fleet
@@ -89,22 +93,22 @@ class World:
 
 
 class _Shared:
-    """A frame's buffer as seen by NumPy, which takes it for writable: the kernels have one type of array.
+    """A frame's buffer as seen by NumPy, which takes it for writable: a table of arrays knows no other.
 
-    They write to these only behind the traffic's own requests, in a copy that is made when clients repeat requests.
+    The kernels write to these only behind the traffic's own requests, in a copy that is made when clients repeat requests.
     """
 
-    def __init__(self, array: np.ndarray[Any, Any]) -> None:
+    def __init__(self, array: Array) -> None:
         self.array = array
         self.__array_interface__ = {**array.__array_interface__, "data": (array.__array_interface__["data"][0], False)}
 
 
-def _shared(series: pl.Series) -> np.ndarray[Any, Any]:
+def _shared(series: pl.Series) -> Array:
     array = series.rechunk().to_physical().to_numpy()
     return array if array.flags.writeable else np.asarray(_Shared(array))
 
 
-def wider(array: np.ndarray[Any, Any], size: int, fill: int = 0) -> np.ndarray[Any, Any]:
+def wider(array: Array, size: int, fill: int = 0) -> Array:
     """Return a copy with room for ``size`` entries, the new ones ``fill``.
 
     >>> wider(np.array([1, 2]), 3, -1)
@@ -132,11 +136,14 @@ def _flag_bits(traffic: pl.DataFrame) -> Bools:
     return bits
 
 
-def _model_codes(models: pl.Series, names: list[str]) -> tuple[Ints, Int32s]:
+def _model_codes(models: pl.Series, names: list[str]) -> tuple[Array, Int32s]:
     """Return the lists' lengths and their names as codes into ``names``, −1 for others, one list after the other."""
-    flat = models.rechunk().explode(empty_as_null=False)
-    codes = flat.cast(pl.Enum(names), strict=False).to_physical().cast(pl.Int32).fill_null(-1)
-    return models.list.len().cast(pl.Int64).to_numpy(), np.ascontiguousarray(codes.to_numpy())
+    kind = pl.Enum(names)
+    codes = [
+        chunk.explode(empty_as_null=False).cast(kind, strict=False).to_physical().cast(pl.Int32).fill_null(-1).to_numpy()
+        for chunk in models.get_chunks()
+    ]
+    return models.list.len().to_numpy(), np.concatenate(codes) if codes else np.zeros(0, np.int32)
 
 
 def _fleet_arrays(fleet: pl.DataFrame, names: list[str]) -> Fleet:
@@ -240,16 +247,25 @@ def _only_classes(bases: Bases, classes: Classes, fleet: Fleet, count: int, requ
     )  # fmt: skip
 
 
-def _classified(bases: Bases, fleet: Fleet, base_of: Int32s, requests: Requests) -> tuple[Classes, int, Int32s]:
-    """Return the classes, their number, and each request's class."""
-    cls = np.zeros(len(base_of), np.int32)
+def _classified(bases: Bases, fleet: Fleet, base_of: Int32s, sent: pl.DataFrame) -> tuple[Classes, int, Requests]:
+    """Return the classes, their number, and the requests with their sizes, flags, context levels and classes."""
+    small = pl.Int16
+    requests = blank(
+        Requests,
+        flags=_flag_bits(sent),
+        asked=_shared(sent["max_length"].cast(small)),
+        output=_shared(sent["output_tokens"].clip(upper_bound=MAX_LENGTH_LIMIT_TOKENS).cast(small)),
+        context_level=np.zeros(sent.height, np.int32),
+        cls=np.zeros(sent.height, np.int32),
+    )
+    context = sent["max_context_length"].to_numpy()
     classes, count, at, room = wider_classes(blank(Classes), 0, 1024), 0, 0, 1024
     while True:
         table, state = table_of(_only_classes(bases, classes, fleet, count, requests))
-        at = classify(table, base_of, cls, at)
+        at = classify(table, base_of, context, at)
         count = int(state.registers[R_CLASSES])
-        if at == len(cls):
-            return classes, count, cls
+        if at == sent.height:
+            return classes, count, requests
         room *= 4
         classes = wider_classes(classes, count, room)
 
@@ -279,13 +295,7 @@ def prepare(traffic: pl.DataFrame, fleet: pl.DataFrame) -> World:
     by_model = _grouped(arrays.model, owner, len(names))
     base_of, starts, listed = assign_bases(*_model_codes(sent["models"], names), len(names))
     bases = _bases(starts, listed, arrays, len(names), by_model)
-    requests = blank(
-        Requests,
-        flags=_flag_bits(sent),
-        asked=_shared(sent["max_length"]),
-        context=_shared(sent["max_context_length"]),
-    )
-    classes, count, cls = _classified(bases, arrays, base_of, requests)
+    classes, count, requests = _classified(bases, arrays, base_of, sent)
     classes, group = _merged(bases, classes, count, arrays, by_model)
     return World(
         request_id=traffic["request_id"],
@@ -293,11 +303,11 @@ def prepare(traffic: pl.DataFrame, fleet: pl.DataFrame) -> World:
         order=order,
         created=_shared(sent["created"]),
         priority=_shared(sent["priority"]),
-        context=requests.context,
-        output=_shared(sent["output_tokens"]),
+        context_level=requests.context_level,
+        output=requests.output,
         asked=requests.asked,
         flags=requests.flags,
-        cls=group[cls] if len(cls) else cls,
+        cls=group[requests.cls] if count else requests.cls,
         fleet=arrays,
         bases=bases,
         classes=classes,

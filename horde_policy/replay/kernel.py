@@ -55,8 +55,8 @@ def _entries(digest: str) -> tuple[Kernel, Kernel, Kernel, Kernel, Kernel]:
         return rehashed(table_key, table_cls, size if len(digest) else 0)
 
     @nb.njit(error_model="numpy", nogil=True, cache=True)
-    def classify(table: Ints, base_of: Int32s, cls: Int32s, start: int) -> Any:
-        return classify_from(run_of(table), base_of, cls, start if len(digest) else 0)
+    def classify(table: Ints, base_of: Int32s, context: Ints, start: int) -> Any:
+        return classify_from(run_of(table), base_of, context, start if len(digest) else 0)
 
     @nb.njit(error_model="numpy", nogil=True, cache=True)
     def tightest(table: Ints, row_start: Ints, row: Int32s, length: Ints, context: Ints, slow: Bools) -> Any:

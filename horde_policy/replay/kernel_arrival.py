@@ -111,8 +111,7 @@ def class_again(s: Run, i: int, length: int, slow: int) -> None:
     """Give request i another size and slow-worker flag, and so another class."""
     base = s.class_base[s.cls[i]]
     s.length[i] = length
-    context = s.context[i]
-    s.cls[i] = class_of(s, base, length, context, slow)
+    s.cls[i] = class_of(s, base, length, s.context_level[i], slow)
 
 
 @nb.njit(error_model="numpy")
@@ -150,7 +149,7 @@ def ask_again(s: Run, i: int, now: int) -> None:
     s.repeats += 1
     s.created[new] = when
     s.priority[new] = s.priority[first]
-    s.context[new] = s.context[first]
+    s.context_level[new] = s.context_level[first]
     s.output[new] = s.output[first]
     s.flags[new] = s.flags[first]
     s.cls[new] = s.cls[i]

@@ -3,7 +3,7 @@
 import numba as nb
 import numpy as np
 
-from horde_policy.replay.kernel_fleet import class_of, suits, table_place
+from horde_policy.replay.kernel_fleet import class_of, level_of, suits, table_place
 from horde_policy.replay.kernel_run import Run
 from horde_policy.replay.kernel_types import NEVER, SLOW_ALLOWED, Bools, Int32s, Ints, Whole
 
@@ -133,12 +133,14 @@ def rehash(table_key: Ints, table_cls: Int32s, size: int) -> tuple[Ints, Int32s]
 
 
 @nb.njit(error_model="numpy")
-def classify(s: Run, base_of: Int32s, cls: Int32s, start: int) -> Whole:
+def classify(s: Run, base_of: Int32s, context: Ints, start: int) -> Whole:
     """Give the requests from ``start`` on their classes; return where room ran out, or their number."""
     at = start
     while at < len(base_of) and s.classes + 1 <= len(s.class_base) and 2 * s.classes + 2 <= len(s.class_table_key):
         slow = 1 if s.flags[at] & SLOW_ALLOWED else 0
-        cls[at] = class_of(s, base_of[at], s.asked[at], s.context[at], slow)
+        table = s.base_table[base_of[at]]
+        s.context_level[at] = level_of(s.base_context, s.base_context_start[table], s.base_context_start[table + 1], context[at])
+        s.cls[at] = class_of(s, base_of[at], s.asked[at], s.context_level[at], slow)
         at += 1
     return at
 

@@ -34,14 +34,14 @@ __all__ = [
 @nb.njit(error_model="numpy", forceinline=True)
 def level_of(levels: Ints, start: int, stop: int, value: int) -> Whole:
     """Return the place (from ``start``) of the smallest level not below the value; ``stop − start`` if there is none."""
-    low, high = start, stop
-    while low < high:
-        middle = (low + high) >> 1
-        if levels[middle] < value:
-            low = middle + 1
-        else:
-            high = middle
-    return low - start
+    low = start
+    left = stop - start
+    # Without a branch to guess: the levels of one request say nothing of the next one's.
+    while left > 1:
+        half = left >> 1
+        low += half * (levels[low + half - 1] < value)
+        left -= half
+    return low - start + (left == 1 and levels[low] < value)
 
 
 @nb.njit(error_model="numpy", forceinline=True)
@@ -61,13 +61,12 @@ def table_place(table_key: Ints, key: int) -> Whole:
 
 
 @nb.njit(error_model="numpy")
-def class_of(s: Run, base: int, length: int, context: int, slow: int) -> Whole:
+def class_of(s: Run, base: int, length: int, context_level: int, slow: int) -> Whole:
     """Return the class of a request, made if it is new; needs room for one more."""
     table = s.base_table[base]
     length_start, length_stop = s.base_length_start[table], s.base_length_start[table + 1]
     context_start, context_stop = s.base_context_start[table], s.base_context_start[table + 1]
     length_level = level_of(s.base_length, length_start, length_stop, length)
-    context_level = level_of(s.base_context, context_start, context_stop, context)
     key = (((base << 19 | length_level) << 19 | context_level) << 1) | slow
     place = table_place(s.class_table_key, key)
     if s.class_table_key[place] == key:

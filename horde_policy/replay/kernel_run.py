@@ -100,6 +100,7 @@ RUN = RunType()
 FIELD_TYPES = {
     kernel_types.Ints: ViewType(types.int64),
     kernel_types.Int32s: ViewType(types.int32),
+    kernel_types.Int16s: ViewType(types.int16),
     kernel_types.Floats: ViewType(types.float64),
     kernel_types.Bools: ViewType(types.uint8),
     int: types.int64,

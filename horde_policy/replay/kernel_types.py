@@ -15,6 +15,7 @@ __all__ = [
     "Classes",
     "Fleet",
     "Floats",
+    "Int16s",
     "Int32s",
     "Ints",
     "Queue",
@@ -26,6 +27,7 @@ __all__ = [
 
 Ints = NDArray[np.int64]
 Int32s = NDArray[np.int32]
+Int16s = NDArray[np.int16]
 Floats = NDArray[np.float64]
 Bools = NDArray[np.uint8]
 
@@ -118,13 +120,15 @@ class Requests(NamedTuple):
 
     created: Ints
     priority: Floats
-    context: Ints
-    output: Ints
-    asked: Ints
+    context_level: Int32s
+    """Place of its context among the levels of its base."""
+    output: Int16s
+    """What the answer would take, cut at the largest ``max_length`` there can be."""
+    asked: Int16s
     flags: Bools
     traffic_row: Ints
     """Empty when the traffic is in order of arrival."""
-    length: Int32s
+    length: Int16s
     """Current ``max_length``."""
     cls: Int32s
     status: Bools
@@ -280,7 +284,7 @@ def blank(group: type[Group], **given: Any) -> Group:
     >>> len(blank(Classes).base)
     0
     """
-    kinds = {Ints: np.int64, Int32s: np.int32, Floats: np.float64, Bools: np.uint8}
+    kinds = {Ints: np.int64, Int32s: np.int32, Int16s: np.int16, Floats: np.float64, Bools: np.uint8}
     hints = get_type_hints(group)
     empty = {name: np.zeros(0, kinds[hint]) if hint in kinds else 0 for name, hint in hints.items()}
     return group(**(empty | given))

@@ -33,7 +33,7 @@ from horde_policy.replay.kernel_types import (
     State,
 )
 from horde_policy.settings import ReplaySettings
-from horde_policy.units import MAX_LENGTH_LIMIT_TOKENS, MICROSECONDS_PER_S
+from horde_policy.units import MICROSECONDS_PER_S
 
 __all__ = ["RULES", "more_room", "new_state"]
 
@@ -42,9 +42,15 @@ CLIENTS = {"leave": LEAVE, "resend": RESEND, "return": RETURN}
 
 CACHED_PER_BASE = ("changed", "stamp", "pos", "listed", "most", "seats", "seats_count")
 
+MOST_COUNTED = 1 << 24
+COUNT_SHIFT = 38
+"""So many requests of the largest size have fewer tokens than 1 << 38, and their count fits above."""
+
 FIRST_WORDS = 24
 FIRST_NODES = 4096
 FIRST_HEAP = 1024
+FIRST_REPEATS = 1024
+SPARE_CLASSES = 64
 POOL = 1 << 18
 
 
@@ -57,20 +63,18 @@ def _marks_s(seconds: float) -> float:
     return round(seconds * MICROSECONDS_PER_S) / MICROSECONDS_PER_S
 
 
-def _count_shift(requests: int) -> int:
-    """Return by how many bits a count of requests stands above a sum of their tokens, so that neither overflows."""
-    tokens_bits = (requests * MAX_LENGTH_LIMIT_TOKENS).bit_length()
-    if tokens_bits + requests.bit_length() > 63:
-        raise ReplayError(f"the jobs rule counts at most 16 million requests in one replay, and there are {requests:,}")
-    return tokens_bits
+def _check_countable(rule: int, requests: int) -> None:
+    """Refuse more requests than the jobs rule can count beside their tokens in one number."""
+    if rule == RULE_JOBS and requests > MOST_COUNTED:
+        raise ReplayError(f"the jobs rule counts at most {MOST_COUNTED:,} requests in one replay, and there are {requests:,}")
 
 
-def _rules(settings: ReplaySettings, requests: int) -> Rules:
+def _rules(settings: ReplaySettings) -> Rules:
     return Rules(
         rule=RULES.index(settings.rule),
         client=CLIENTS[settings.client],
-        ahead_all=settings.ahead == "all",
-        count_threads=settings.count_threads,
+        ahead_all=int(settings.ahead == "all"),
+        count_threads=int(settings.count_threads),
         ceiling=float(settings.ceiling_tokens),
         floor=float(settings.floor_tokens),
         wait_full_s=_marks_s(settings.wait_full_s),
@@ -83,20 +87,20 @@ def _rules(settings: ReplaySettings, requests: int) -> Rules:
         timeout_us=-1 if settings.job_timeout_s is None else _us(settings.job_timeout_s),
         return_after_us=_us(settings.return_after_s),
         return_times=settings.return_times,
-        count_shift=_count_shift(requests) if RULES.index(settings.rule) == RULE_JOBS else 63,
+        count_shift=COUNT_SHIFT if settings.rule == "jobs" else 63,
     )
 
 
 def _requests(world: World, repeats: int) -> Requests:
     """Return the requests' arrays with room for so many repeated ones; with none, the world's arrays are shared."""
     size = world.requests + repeats
-    given = {name: getattr(world, name) for name in ("created", "priority", "context", "output", "asked", "flags")}
+    given = {name: getattr(world, name) for name in ("created", "priority", "context_level", "output", "asked", "flags")}
     if repeats:
         given = {name: wider(array, size) for name, array in given.items()}
     return Requests(
         **given,
         traffic_row=np.zeros(0, np.int64) if world.order is None else world.order,
-        length=wider(world.asked.astype(np.int32), size),
+        length=wider(world.asked, size),
         cls=wider(world.cls, size),
         status=np.full(size, NOT_SENT, np.uint8),
         outcome=np.zeros(size, np.uint8),
@@ -161,23 +165,24 @@ def new_state(world: World, settings: ReplaySettings) -> State:
     Raises
     ------
     ReplayError
-        The jobs rule over more than 16 million requests.
+        The jobs rule over more than 16,777,216 requests.
     """
     registers = np.zeros(len(REGISTERS), np.int64)
     registers[R_STAMP] = 1
     registers[R_CLASSES] = world.class_count
-    rules = _rules(settings, world.requests)
+    rules = _rules(settings)
+    _check_countable(rules.rule, world.requests)
     bases = world.bases
     seats, queue = _seats(world), _queue()
     registers[R_RUNS_FREE] = len(seats.run_free)
     registers[R_NODES_FREE] = FIRST_NODES
     registers[R_SLOTS_FREE] = FIRST_WORDS * 64
-    classes = wider_classes(world.classes, world.class_count, world.class_count + 64)
+    classes = wider_classes(world.classes, world.class_count, world.class_count + SPARE_CLASSES)
     classes.slot[:] = -1
     classes.stamp[:] = -1
     return State(
         rules=rules,
-        requests=_requests(world, 0 if rules.client == LEAVE else max(1024, world.requests // 8)),
+        requests=_requests(world, 0 if rules.client == LEAVE else max(FIRST_REPEATS, world.requests // 8)),
         fleet=world.fleet,
         bases=bases._replace(
             **{
@@ -228,9 +233,7 @@ def _more_requests(state: State) -> State:
     have = len(requests.attempt)
     repeats = 2 * have
     size = len(requests.created) - have + repeats
-    shift = state.rules.count_shift
-    if shift < 62 and (size * MAX_LENGTH_LIMIT_TOKENS).bit_length() > shift:
-        raise ReplayError(f"the jobs rule with clients that send again came to more than {size:,} requests")
+    _check_countable(state.rules.rule, size)
     per_request = [name for name in Requests._fields if name not in {"traffic_row", "origin", "attempt"}]
     wide = {name: wider(getattr(requests, name), size) for name in per_request}
     wide["taken_by"][len(requests.created) :] = -1

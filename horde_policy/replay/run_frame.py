@@ -1,9 +1,10 @@
-"""From the engine's final state to the run frame."""
+"""From the engine's final state to the run frame, which takes over the state's arrays without copying them."""
 
 from typing import Any
 
 import numpy as np
 import polars as pl
+import pyarrow as pa
 
 from horde_policy.frames.runs import OUTCOME, REASON, RUNS, STATUS
 from horde_policy.frames.schemas import UTC_INSTANT
@@ -23,23 +24,19 @@ __all__ = ["run_frame"]
 Array = np.ndarray[Any, Any]
 
 
-def _masked(name: str, values: Array, known: Array, dtype: Any = None) -> pl.Series:
-    """Return the values as a series with nulls where they are not known."""
-    series = pl.Series(name, values)
-    if isinstance(dtype, pl.Enum):
-        series = series.cat.to(dtype)
-    elif dtype is not None:
-        series = series.cast(dtype)
-    if known.all():
-        return series
-    nothing = pl.Series(name, [None], dtype=series.dtype)
-    return series.zip_with(pl.Series(known), nothing.new_from_index(0, len(series)))
+def _masked(values: Array, known: Array) -> pl.Series:
+    """Return the values as a series that shares their memory, with nulls where they are not known."""
+    mask = None if known.all() else pa.py_buffer(np.packbits(known, bitorder="little"))
+    buffers = [mask, pa.py_buffer(np.ascontiguousarray(values))]
+    shared = pl.from_arrow(pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), buffers))
+    assert isinstance(shared, pl.Series)
+    return shared
 
 
-def _words(name: str, codes: Array, kind: pl.Enum) -> pl.Series:
+def _words(codes: Array, kind: pl.Enum) -> pl.Series:
     """Return codes as words; a code beyond the last word is null."""
     known = codes < len(kind.categories)
-    return _masked(name, np.where(known, codes, 0).astype(np.uint8), known, kind)
+    return _masked(np.where(known, codes, 0).astype(np.uint8), known).cat.to(kind)
 
 
 def run_frame(world: World, state: State) -> pl.DataFrame:
@@ -55,28 +52,25 @@ def run_frame(world: World, state: State) -> pl.DataFrame:
         ordered[world.order] = array[: world.requests]
         return ordered
 
-    outcome = column(requests.outcome)
-    status = column(requests.status)
-    admitted = outcome < REFUSED_KUDOS
-    row = column(requests.taken_by)
+    outcome, status, row = column(requests.outcome), column(requests.status), column(requests.taken_by)
     ran = row >= 0
-    ended = (status == COMPLETED) | (status == TIMED_OUT)
     started = column(requests.started)
-    allowance = column(requests.allowance)
-    wait_s = column(requests.wait_s)
+    allowance, wait_s = column(requests.allowance), column(requests.wait_s)
+    length = column(requests.length).astype(np.int64)
+    ended = (status == COMPLETED) | (status == TIMED_OUT)
     request_id, retry_of = _ids(world, state, repeats)
     columns = {
         "request_id": request_id,
-        "outcome": _words("outcome", np.minimum(outcome, REFUSED_KUDOS), OUTCOME),
-        "reason": _words("reason", outcome - np.uint8(REFUSED_KUDOS), REASON),
-        "allowance": _masked("allowance", allowance, allowance != NO_ALLOWANCE),
-        "estimated_wait_s": _masked("estimated_wait_s", wait_s, ~np.isnan(wait_s)),
-        "admitted_max_length": _masked("admitted_max_length", column(requests.length).astype(np.int64), admitted),
-        "worker_id": world.worker_id.gather(_masked("row", row, ran)),
-        "started": _masked("started", started, ran, UTC_INSTANT),
-        "finished": _masked("finished", column(requests.finished), ended, UTC_INSTANT),
-        "queue_wait_s": _masked("queue_wait_s", (started - column(requests.created)) / MICROSECONDS_PER_S, ran),
-        "status": _words("status", status - np.uint8(COMPLETED), STATUS),
+        "outcome": _words(np.minimum(outcome, REFUSED_KUDOS), OUTCOME),
+        "reason": _words(outcome - np.uint8(REFUSED_KUDOS), REASON),
+        "allowance": _masked(allowance, allowance != NO_ALLOWANCE),
+        "estimated_wait_s": _masked(wait_s, ~np.isnan(wait_s)),
+        "admitted_max_length": _masked(length, outcome < REFUSED_KUDOS),
+        "worker_id": world.worker_id.gather(_masked(row, ran)),
+        "started": _masked(started, ran).cast(UTC_INSTANT),
+        "finished": _masked(column(requests.finished), ended).cast(UTC_INSTANT),
+        "queue_wait_s": _masked((started - column(requests.created)) / MICROSECONDS_PER_S, ran),
+        "status": _words(status - np.uint8(COMPLETED), STATUS),
         "retry_of": retry_of,
     }
     return RUNS.checked(pl.DataFrame(columns))

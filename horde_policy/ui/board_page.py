@@ -27,13 +27,30 @@ def show_board(opened: Opened) -> None:
         alt=f"Models of {opened.status.source} with their free output allowance at {count(state.max_length_tokens)} tokens",
         here="overview",
         target="model",
+        ceiling=board.settings.ceiling_tokens,
     )
     with st.container(horizontal=True, vertical_alignment="center"):
+        if state.wall:
+            st.button("Leave the wall screen", key="overview.wall", on_click=_set_wall, args=(False,), type="tertiary")
+            return
         if shown.hidden:
             _say_hidden(shown)
         else:
             st.caption(f"{count(len(shown.rows))} rows", width="content")
         _offer_files(opened, shown)
+        st.button(
+            "Wall screen",
+            key="overview.wall",
+            on_click=_set_wall,
+            args=(True,),
+            type="tertiary",
+            icon=":material/tv:",
+            help="The board alone, in large type.",
+        )
+
+
+def _set_wall(on: bool) -> None:  # noqa: FBT001 (a callback's argument)
+    address.write_state(wall=on)
 
 
 def _say_hidden(shown: overview.Shown) -> None:

@@ -5,6 +5,7 @@ the folder ``pages`` alone causes it). The server's own script check is such a r
 """
 
 import argparse
+import signal
 import subprocess
 import sys
 import threading
@@ -64,6 +65,8 @@ def main(arguments: Sequence[str]) -> int:
     host = "127.0.0.1" if known.address in ("0.0.0.0", "") else known.address
     address = f"http://{host}:{known.port}" + (f"/{base}" if base else "")
     with subprocess.Popen(command) as server:
+        # Whoever ends this process means the server.
+        signal.signal(signal.SIGTERM, lambda *_: server.terminate())
 
         def warm_up() -> None:
             if not run_once(address, lambda: server.poll() is None) and server.poll() is None:

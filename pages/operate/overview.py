@@ -14,7 +14,10 @@ if banner:
     st.warning(banner, icon=":material/construction:")
 st.title(overview.headline(pulse, board.settings), anchor=False)
 st.caption(overview.rule_sentence(board.settings))
+if opened.snapshot.source_kind == "demo" and not opened.state.wall:
+    st.caption(overview.DEMO_SENTENCE)
 components.pulse(key="overview.pulse", data={"tiles": overview.pulse_tiles(pulse, opened.status)})
-controls.board_filters(opened.state)
+if not opened.state.wall:
+    controls.board_filters(opened.state)
 board_page.show_board(opened)
 show_problems(opened.snapshot)

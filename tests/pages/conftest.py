@@ -46,7 +46,13 @@ class App:
         """Return the rows of a table by the text of their first cell."""
         data = self.part(key)
         first = data["columns"][0]["key"]
-        return {row["cells"][first]["text"]: row for row in data["rows"]}
+        names = [row["cells"][first] for row in data["rows"]]
+        return {n if isinstance(n, str) else n["text"]: row for n, row in zip(names, data["rows"], strict=True)}
+
+    def state_of(self, name: str) -> str:
+        """Return the state of a model on the board."""
+        cell = self.rows()[name]["cells"]["state"]
+        return str(cell if isinstance(cell, str) else cell["state"])
 
     def tiles(self, key: str = "overview.pulse") -> dict[str, dict[str, Any]]:
         return {tile["label"]: tile for tile in self.part(key)["tiles"]}

@@ -49,10 +49,10 @@ def test_every_recorded_folder_opens(app: NewApp, page: str, folder: str) -> Non
 
 
 def test_the_board_of_the_recorded_snapshot_has_the_figures_of_the_rule(app: NewApp) -> None:
-    rows = app().open(source="recorded-snapshot").rows()
-    cells = rows["koboldcpp/Cydonia-24B-v4.1"]["cells"]
+    shown = app().open(source="recorded-snapshot")
+    cells = shown.rows()["koboldcpp/Cydonia-24B-v4.1"]["cells"]
     assert cells["queued"] == "1,132"
-    assert cells["state"]["label"] == "full"
+    assert shown.state_of("koboldcpp/Cydonia-24B-v4.1") == "full"
     assert cells["wait"]["text"] == "21 s"  # 1132 tokens over 53.9 tok/s
     assert cells["wait"]["sub"].startswith("at worst 112 s")
 
@@ -81,7 +81,7 @@ def test_an_empty_fleet_is_a_board_that_says_so(app: NewApp) -> None:
     shown.assert_well()
     assert shown.title == "No model is listed and no worker serves one"
     assert list(shown.rows()) == ["any model"]
-    assert shown.rows()["any model"]["cells"]["state"]["label"] == "no worker"
+    assert shown.state_of("any model") == "no_worker"
     assert shown.tiles()["Workers"]["value"] == "0"
 
 
@@ -94,7 +94,7 @@ def test_a_queue_that_is_not_reported_is_a_dash_and_not_zero(
     monkeypatch.setenv("HORDE_POLICY_RECORDED", str(folder))
     shown = app().open(source="recorded-workers-only")
     shown.assert_well()
-    served = [row for row in shown.rows().values() if row["cells"]["state"]["label"] == "unknown"]
+    served = [row for name, row in shown.rows().items() if shown.state_of(name) == "unknown"]
     assert served
     assert all(row["cells"]["queued"] == "—" and row["cells"]["allowance"]["text"] == "—" for row in served)
     assert shown.tiles()["Past minute"]["value"] == "—"

@@ -150,3 +150,61 @@ def test_hostile_text_cannot_move_the_cursor(tmp_path: Path, capsys: pytest.Capt
     for stream in capsys.readouterr():
         assert "\x1b" not in stream
         assert "\u202e" not in stream
+
+
+# --- from metrics ----------------------------------------------------------------------------------------------------
+
+EXPORT = "".join(
+    f'horde_text_free_allowance_decisions{{horde_requester="{who}",horde_outcome="{outcome}",horde_requested_size="{asked}",'
+    f'horde_allowance_size="{given}",horde_chat="{chat}"}} {count} {at}\n'
+    for at, grown in ((1_790_000_000_000, 0), (1_790_000_060_000, 1), (1_790_000_120_000, 3))
+    for who, outcome, asked, given, chat, step in (
+        ("anonymous", "free", "<=512", "2049-4096", "false", 10),
+        ("registered", "funded", "2049-4096", "513-1024", "true", 4),
+        ("shared_key", "refused", ">4096", "2049-4096", "false", 1),
+    )
+    for count in (5 + grown * step,)
+)
+
+
+def test_traffic_is_rebuilt_from_exported_counts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    export, out = tmp_path / "metrics.prom", tmp_path / "t.parquet"
+    export.write_text(EXPORT)
+    frames = []
+    for seed in ("1", "1", "2"):
+        options = ["--seed", seed, "--fill", "models=weighted,output=0.2", "--out", str(out), "--json"]
+        assert main(["traffic", "from-metrics", str(export), *options]) == 0
+        stdout, stderr = capsys.readouterr()
+        stamp = json.loads(stdout)
+        assert stamp["reconstruction"]
+        assert stamp["trace"] == f"metrics_seed{seed}"
+        assert stamp["requests"] == stamp["rows_read"] == 3 * 10 + 3 * 4 + 3 * 1
+        assert "a reconstruction of 45 requests" in stderr
+        frames.append(pl.read_parquet(out))
+    assert frames[0].equals(frames[1])
+    assert not frames[0].equals(frames[2])
+    counts = frames[0].group_by("requester", "recorded_outcome", "chat").len().sort("requester")
+    assert counts.rows() == [
+        ("anonymous", "free", False, 30),
+        ("registered", "funded", True, 12),
+        ("shared_key", "refused", False, 3),
+    ]
+    assert load_traffic(out).frame.height == 45
+
+
+def test_bad_exports_and_options_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    export, out = tmp_path / "metrics.prom", str(tmp_path / "t.parquet")
+    export.write_text(EXPORT)
+    for arguments in (
+        [str(tmp_path / "none.prom")],
+        [str(export), "--sizes-within", "even"],
+        [str(export), "--seed", "-1"],
+        [str(export), "--from", "yesterday"],
+        [str(export), "--mapping", str(tmp_path / "none.toml")],
+        [str(export), "--fill", "max_length=huge"],
+    ):
+        assert main(["traffic", "from-metrics", *arguments, "--out", out]) == EXIT_BAD_INPUT
+        stdout, stderr = capsys.readouterr()
+        assert stdout == ""
+        assert stderr.startswith("error: ")
+    assert [path.name for path in tmp_path.iterdir()] == ["metrics.prom"]

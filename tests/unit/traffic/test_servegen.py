@@ -100,6 +100,9 @@ def test_what_is_missing_or_not_servegen_is_named(tmp_path: Path) -> None:
         load_trace(rates, TraceOptions(seed=1), sizes=SIZES)
     with pytest.raises(InputError, match="is not a sizes file"):
         load_trace(rates, TraceOptions(seed=1), sizes=TRACES / "azure2023_conv.parquet")
+    pl.read_parquet(sizes).with_columns(pl.col("client_id").cast(pl.String)).write_parquet(tmp_path / "texts.parquet")
+    with pytest.raises(InputError, match="must be texts and numbers as published"):
+        load_trace(rates, TraceOptions(seed=1), sizes=tmp_path / "texts.parquet")
     with pytest.raises(InputError, match="must be named chunk-<client>-"):
         load_trace(rates, TraceOptions(seed=1), sizes=TRACES / "ragpulse_week1.head200.jsonl")
     for content in ('{"0": {"input_tokens": "__import__(\'os\')"}}', '{"0": 5}', "[]", '{"0": {"input_tokens": "{1: [2]}"}}'):
