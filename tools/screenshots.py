@@ -4,6 +4,7 @@ It starts the app on a free port as an operator does, and ends it again.
 """
 
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -92,14 +93,14 @@ def main() -> None:
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "docs" / "images"
     folder.mkdir(parents=True, exist_ok=True)
     port = free_port()
-    command = [sys.executable, "-m", "horde_policy.ui.serve", "--port", str(port)]
+    command = [sys.executable, "tools/serve.py", "--no-browser", "--port", str(port)]
     own = {name: value for name, value in os.environ.items() if not name.startswith(("HORDE_", "STREAMLIT_"))}
-    with subprocess.Popen(command, cwd=ROOT, env=own, stdout=subprocess.DEVNULL) as server:
+    with subprocess.Popen(command, cwd=ROOT, env=own, stdout=subprocess.DEVNULL, start_new_session=True) as server:
         try:
             wait_until_run(f"http://127.0.0.1:{port}", server)
             take(f"http://127.0.0.1:{port}", folder)
         finally:
-            server.terminate()
+            os.killpg(server.pid, signal.SIGTERM)  # it and the server that it started
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ __all__ = ["EXIT_BAD_INPUT", "EXIT_UNREACHABLE", "build_app", "main", "run"]
 EXIT_BAD_INPUT = 2
 EXIT_UNREACHABLE = 3
 
-COMMAND_MODULES: tuple[str, ...] = ("snapshot", "allowance", "traffic", "fleet")
+COMMAND_MODULES: tuple[str, ...] = ("snapshot", "allowance", "decisions", "waits", "week", "traffic", "fleet", "replay", "budget")
 """Modules below ``horde_policy.cli``, in the order of the help text; each has ``register(app)``."""
 
 

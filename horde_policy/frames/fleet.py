@@ -36,8 +36,8 @@ FLEET = Schema(
 )
 """One row a worker and period online, [online_from, online_to), in any order: the row number decides ties."""
 
-MOST_THREADS = 100_000
-"""A worker with more threads than this is a mistake, and would cost a slot each."""
+MOST_THREADS = 2**31 - 1
+"""So many threads on each of any number of workers can be added up."""
 
 
 def normalised_fleet(frame: pl.DataFrame) -> pl.DataFrame:
@@ -66,7 +66,7 @@ def normalised_fleet(frame: pl.DataFrame) -> pl.DataFrame:
         instants(frame, what, "online_from"),
         instants(frame, what, "online_to", required=False),
         name_lists(frame, what, "models"),
-        whole_numbers(frame, what, "max_length", absent=None),
+        whole_numbers(frame, what, "max_length", absent=None, least=0),
         whole_numbers(frame, what, "max_context_length", absent=None),
         speed,
         whole_numbers(frame, what, "threads", absent=1, least=1, most=MOST_THREADS),

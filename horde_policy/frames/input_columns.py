@@ -51,7 +51,8 @@ def refuse_first(what: str, column: pl.Series, broken: pl.Series, rule: str) -> 
     if broken.any():
         row = broken.fill_null(value=False).arg_max()
         value = None if row is None else column[row]
-        raise InputError(what, f"row {row}, column {column.name}", value, rule)
+        given_value = value.to_list() if isinstance(value, pl.Series) else value
+        raise InputError(what, f"row {row}, column {column.name}", given_value, rule)
 
 
 def refuse_nulls(what: str, column: pl.Series) -> pl.Series:

@@ -9,12 +9,13 @@ import re
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+from polars.exceptions import PolarsError
 
 from horde_policy.errors import InputError, shown
 from horde_policy.imports.names import Named
 from horde_policy.imports.report import ReadLog
 from horde_policy.imports.samples import NO_TIME, UNTIMED, RunBuilder
-from horde_policy.imports.unpack import Unpacked
+from horde_policy.imports.unpack import HEAD_BYTES, Unpacked
 
 __all__ = ["parse_line", "parse_series", "read_exposition"]
 
@@ -27,7 +28,9 @@ _STEMS = ["free_allowance", "queue_wait", "free.allowance", "queue.wait"]
 _LABEL = re.compile(r'\s*(?:([A-Za-z_:][\w:.]*)|"((?:[^"\\]|\\.)*)")\s*(?:=\s*"((?:[^"\\]|\\.)*)")?\s*(,|$)', re.DOTALL)
 _NAME = re.compile(r"\s*([A-Za-z_:][\w:.]*)?\s*")
 _ESCAPE = re.compile(r'\\([\\"n])')
-_OTHER, _BROKEN = -1, -2
+_BROKEN = -1
+
+Codes = npt.NDArray[np.int64]
 
 
 def parse_series(text: str) -> tuple[str, dict[str, str]] | None:
@@ -129,24 +132,123 @@ def read_exposition(content: Unpacked, log: ReadLog) -> RunBuilder:
     return reader.builder
 
 
+class _KnownSeries:
+    """What the series texts of a file mean; each is parsed once and then known by its hash.
+
+    A code of 0 or more stands for a series that was understood; below :data:`_BROKEN` for one that was not, by what it is.
+    """
+
+    def __init__(self, log: ReadLog, builder: RunBuilder) -> None:
+        self.log = log
+        self.builder = builder
+        self._hashes = np.empty(0, dtype=np.uint64)
+        self._codes = np.empty(0, dtype=np.int64)
+        self._named: list[tuple[int, float, int]] = []
+        self._others: dict[tuple[str, str], int] = {}
+        self._prefilter = not log.mapping.series
+
+    def codes(self, texts: pl.Series) -> Codes:
+        """Return the code of each series text."""
+        hashes = texts.hash().to_numpy()
+        place = np.searchsorted(self._hashes, hashes)
+        known = np.zeros(hashes.size, dtype=np.bool_)
+        inside = place < self._hashes.size
+        known[inside] = self._hashes[place[inside]] == hashes[inside]
+        if not known.all():
+            fresh, first = np.unique(hashes[~known], return_index=True)
+            self._learn(fresh, texts.filter(pl.Series(~known))[first])
+            place = np.searchsorted(self._hashes, hashes)
+        return self._codes[place]
+
+    def _learn(self, hashes: npt.NDArray[np.uint64], texts: pl.Series) -> None:
+        codes = np.empty(hashes.size, dtype=np.int64)
+        ours = texts.str.contains_any(_STEMS).to_numpy() if self._prefilter else np.ones(hashes.size, dtype=np.bool_)
+        for place in np.flatnonzero(ours).tolist():
+            codes[place] = self._code(texts[place])
+        names = texts.filter(pl.Series(~ours)).str.extract(r"^\s*([A-Za-z_:][\w:.]*)\s*(?:\{|$)")
+        codes[~ours] = [_BROKEN if name is None else self._other("another metric", name) for name in names]
+        everything = np.concatenate([self._hashes, hashes])
+        order = np.argsort(everything, kind="stable")
+        self._hashes, self._codes = everything[order], np.concatenate([self._codes, codes])[order]
+
+    def _code(self, text: str) -> int:
+        parsed = parse_series(text)
+        if parsed is None:
+            return _BROKEN
+        named = self.log.namer.named(*parsed)
+        if not isinstance(named, Named):
+            return self._other(named.reason, parsed[0] or "(no name)")
+        covers = NO_TIME if named.range_s is None else round(named.range_s * 1e6)
+        self._named.append((self.log.number(self.builder, named), named.scale, covers))
+        return len(self._named) - 1
+
+    def _other(self, reason: str, name: str) -> int:
+        return _BROKEN - 1 - self._others.setdefault((reason, name), len(self._others))
+
+    def refuse(self, codes: Codes) -> None:
+        """Count samples of series that were not understood."""
+        others = list(self._others)
+        for place, count in zip(*np.unique(_BROKEN - 1 - codes, return_counts=True), strict=True):
+            reason, name = others[place]
+            self.log.skip(reason, name, int(count))
+
+    def meaning(self, codes: Codes) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.float64], npt.NDArray[np.int64]]:
+        """Return number, factor and covered time in µs of each understood series."""
+        sid, scale, covers = zip(*self._named, strict=True)
+        numbers = np.array(sid, dtype=np.uint32)
+        return numbers[codes], np.array(scale, dtype=np.float64)[codes], np.array(covers, dtype=np.int64)[codes]
+
+
 class _Exposition:
     def __init__(self, log: ReadLog) -> None:
         self.log = log
         self.builder = RunBuilder(entire=True)
-        self._codes = pl.DataFrame(schema={"series": pl.String, "code": pl.Int32})
-        self._named: list[tuple[int, float, int | None]] = []
+        self._series = _KnownSeries(log, self.builder)
         self._untimed: set[int] = set()
         self._stamp_sizes: set[int] = set()
         self._ended = self._fractions = False
         said = log.mapping.scrape_time(log.file.name, log.file.modified)
         self._scraped = UNTIMED if said is None else round(said.timestamp() * 1e6)
-        self._prefilter = not log.mapping.series
 
     def read(self, block: bytes) -> None:
-        """Take whole lines."""
+        """Take whole lines: at once if every line has the usual shape, else each as it is."""
         if b"\r" in block:
             block = block.replace(b"\r\n", b"\n")
-        self._ended = block.rstrip().endswith(b"# EOF")
+        self._ended = block[-64:].rstrip().endswith(b"# EOF")
+        if not self._at_once(block):
+            self._line_by_line(block)
+
+    def _at_once(self, block: bytes) -> bool:
+        """Take a block in which each line is a series, a blank, a value, a blank and a timestamp; return whether it is one."""
+        try:
+            frame = pl.read_csv(
+                block,
+                separator=" ",
+                has_header=False,
+                quote_char=None,
+                schema={"series": pl.String, "value": pl.Float64, "t": pl.Float64},
+                encoding="utf8-lossy",
+                ignore_errors=True,
+                truncate_ragged_lines=True,
+                missing_columns="insert",
+                extra_columns="ignore",
+            )
+        except PolarsError:
+            return False
+        if b"#" in block:  # cheaper than to have Polars look for comments
+            frame = frame.filter(~pl.col("series").str.starts_with("#"))
+        if not frame.height or frame["t"].null_count() or frame["value"].null_count() or frame["series"].null_count():
+            return False
+        code = self._series.codes(frame["series"])
+        if (code == _BROKEN).any():
+            return False
+        if not self._stamp_sizes:
+            self._stamp_sizes.update(len(line.rsplit(b" ", 1)[-1]) for line in block[:HEAD_BYTES].split(b"\n")[:-1])
+        self._add(code, frame["value"], frame["t"])
+        return True
+
+    def _line_by_line(self, block: bytes) -> None:
+        """Take lines of any shape: those without labels or time in one go, what is left one by one."""
         separator = next((mark for mark in map(chr, range(1, 32)) if mark not in "\t\n\r" and mark.encode() not in block), None)
         if separator is None:
             self._one_by_one(block.decode(errors="replace").split("\n"))
@@ -160,23 +262,13 @@ class _Exposition:
             encoding="utf8-lossy",
             comment_prefix="#",
         ).filter(pl.col("line") != "")
-        if self._prefilter:
-            ours = lines["line"].str.contains_any(_STEMS)
-            if not ours.all():
-                self._count_others(lines.filter(~ours)["line"])
-                lines = lines.filter(ours)
         if lines.height:
             self._split(lines, exemplars=b" # " in block)
-
-    def _count_others(self, lines: pl.Series) -> None:
-        names = lines.str.extract(r"^\s*([A-Za-z_:][\w:.]*)").fill_null("")
-        for name, count in names.value_counts().iter_rows():
-            self.log.skip("another metric" if name else "a line that is no sample", name or "(line)", count)
 
     def _split(self, lines: pl.DataFrame, *, exemplars: bool) -> None:
         labelled = pl.col("line").str.splitn("} ", 2)
         bare = pl.col("line").str.splitn(" ", 2)
-        frame = lines.select("line", labelled.struct[0].alias("series"), labelled.struct[1].alias("rest"))
+        frame = lines.select("line", (labelled.struct[0] + "}").alias("series"), labelled.struct[1].alias("rest"))
         if frame["rest"].null_count():
             frame = frame.with_columns(
                 pl.when(pl.col("rest").is_null()).then(bare.struct[0]).otherwise("series").alias("series"),
@@ -189,16 +281,14 @@ class _Exposition:
         frame = frame.with_columns(
             pl.col("value").cast(pl.Float64, strict=False), pl.col("stamp").cast(pl.Float64, strict=False).alias("t")
         )
-        odd = frame["value"].is_null() | (frame["t"].is_null() & frame["stamp"].is_not_null())
+        self._stamp_sizes.update(frame["stamp"].str.len_bytes().drop_nulls().unique().to_list())
+        code = self._series.codes(frame["series"].fill_null(""))
+        # a brace and a blank inside a label's value look like the end of the labels
+        odd = frame["value"].is_null() | (frame["t"].is_null() & frame["stamp"].is_not_null()) | pl.Series(code == _BROKEN)
         if odd.any():
             self._one_by_one(frame.filter(odd)["line"].to_list())
-            frame = frame.filter(~odd)
-        self._look_at_stamps(frame)
-        self._add(frame.select("series", "value", "t", "line"))
-
-    def _look_at_stamps(self, frame: pl.DataFrame) -> None:
-        sizes = frame["stamp"].str.len_bytes().drop_nulls().unique().to_list()
-        self._stamp_sizes.update(sizes)
+            frame, code = frame.filter(~odd), code[~odd.to_numpy()]
+        self._add(code, frame["value"], frame["t"])
 
     def _one_by_one(self, lines: list[str]) -> None:
         """Take lines that do not have the usual shape."""
@@ -207,61 +297,27 @@ class _Exposition:
             if not line.strip() or line.lstrip().startswith("#"):
                 continue
             parsed = parse_line(line)
-            if parsed is None:
+            if parsed is None or parse_series(parsed[0]) is None:
                 self.log.skip("a line that is no sample", "(line)")
                 self.log.problem("unreadable_line", f"{shown(line)} is no sample: name, labels, value and time", "note")
             else:
-                rows.append((*parsed, None))
+                rows.append(parsed)
         if rows:
-            schema = {"series": pl.String, "value": pl.Float64, "t": pl.Float64, "line": pl.String}
-            self._add(pl.DataFrame(rows, schema=schema, orient="row"))
+            schema = {"series": pl.String, "value": pl.Float64, "t": pl.Float64}
+            frame = pl.DataFrame(rows, schema=schema, orient="row")
+            self._add(self._series.codes(frame["series"]), frame["value"], frame["t"])
 
-    def _add(self, frame: pl.DataFrame) -> None:
-        new = frame.select(pl.col("series").unique()).join(self._codes, on="series", how="anti")
-        if new.height:
-            codes = [self._code(text) for text in new["series"]]
-            self._codes = self._codes.vstack(new.with_columns(pl.Series("code", codes, dtype=pl.Int32)))
-        frame = frame.join(self._codes, on="series", how="left", maintain_order="left")
-        broken = (frame["code"] == _BROKEN) & frame["line"].is_not_null()
-        if broken.any():  # a brace and a blank inside a label's value look like the end of the labels
-            self._one_by_one(frame.filter(broken)["line"].to_list())
-            frame = frame.filter(~broken)
-        other = frame["code"] < 0
-        if other.any():
-            for text, count in frame.filter(other)["series"].value_counts().iter_rows():
-                self._refuse(text, count)
-            frame = frame.filter(~other)
-        if not frame.height:
-            return
-        code = frame["code"].to_numpy()
-        sid = np.array([entry[0] for entry in self._named], dtype=np.uint32)[code]
-        scale = np.array([entry[1] for entry in self._named])[code]
-        covers = np.array([NO_TIME if entry[2] is None else entry[2] for entry in self._named], dtype=np.int64)[code]
-        t = self._times(frame["t"], sid)
-        start = np.where((covers != NO_TIME) & (t > UNTIMED), t - covers, NO_TIME)
-        self.builder.add(sid, start, t, frame["value"].to_numpy() * scale)
-
-    def _code(self, text: str) -> int:
-        """Return the number of a series text among those that were understood."""
-        parsed = _parsed(text)
-        if parsed is None:
-            return _BROKEN
-        named = self.log.namer.named(*parsed)
-        if not isinstance(named, Named):
-            return _OTHER
-        covers = None if named.range_s is None else round(named.range_s * 1e6)
-        self._named.append((self.log.number(self.builder, named), named.scale, covers))
-        return len(self._named) - 1
-
-    def _refuse(self, text: str, count: int) -> None:
-        parsed = _parsed(text)
-        if parsed is None:
-            self.log.skip("a line that is no sample", "(line)", count)
-            self.log.problem("unreadable_line", f"{shown(text)} is no series: name and labels", "note")
-            return
-        named = self.log.namer.named(*parsed)
-        if not isinstance(named, Named):
-            self.log.refuse(named, parsed[0], count)
+    def _add(self, code: Codes, value: pl.Series, stamps: pl.Series) -> None:
+        """Take samples of series by their codes; those that were not understood are counted."""
+        ours = code >= 0
+        if not ours.all():
+            self._series.refuse(code[~ours])
+            code, value, stamps = code[ours], value.filter(pl.Series(ours)), stamps.filter(pl.Series(ours))
+        if code.size:
+            sid, scale, covers = self._series.meaning(code)
+            t = self._times(stamps, sid)
+            start = np.where((covers != NO_TIME) & (t > UNTIMED), t - covers, NO_TIME)
+            self.builder.add(sid, start, t, value.to_numpy() * scale)
 
     def _times(self, stamps: pl.Series, sid: npt.NDArray[np.uint32]) -> npt.NDArray[np.int64]:
         known = stamps.is_not_null().to_numpy()
@@ -301,8 +357,3 @@ class _Exposition:
         if not self._stamp_sizes:
             self.log.problem("unterminated", f"the last line has no end; its value may be cut off: {shown(line)}", "note")
         self._one_by_one([line])
-
-
-def _parsed(text: str) -> tuple[str, dict[str, str]] | None:
-    """Return name and labels of a series whose closing brace may have been cut off with the blank behind it."""
-    return parse_series(text if "{" not in text or text.rstrip().endswith("}") else text + "}")

@@ -134,11 +134,13 @@ def _bound_before(le: pl.DataFrame, layouts: pl.DataFrame) -> pl.Series:
     found = le.join(known.select(*life, "upper_s", "below", "even"), on=[*life, "upper_s"], how="left", maintain_order="left")
     below = found["below"].fill_null(0.0).to_numpy().copy()
     uneven = found.select(pl.col("first") & ~pl.col("even")).to_series().fill_null(value=False).to_numpy()
-    lives = dict(known.group_by(life)) if uneven.any() else {}
-    for row in np.flatnonzero(uneven).tolist():
-        histogram, layout, upper, t1 = (found[name][row] for name in (*life, "upper_s", "t1"))
-        there = lives[(histogram, layout)].filter((pl.col("upper_s") < upper) & (pl.col("first") <= t1) & (pl.col("last") >= t1))
-        below[row] = there["upper_s"].max() if there.height else 0.0
+    columns = ("upper_s", "first", "last")
+    lives = {key: tuple(part[name].to_numpy() for name in columns) for key, part in known.group_by(life)} if uneven.any() else {}
+    places = np.flatnonzero(uneven)
+    for place, *key, upper_s, t1 in zip(places.tolist(), *found[places].select(*life, "upper_s", "t1"), strict=True):
+        uppers, first, last = lives[tuple(key)]
+        there = uppers[(uppers < upper_s) & (first <= t1) & (last >= t1)]
+        below[place] = there.max() if there.size else 0.0
     return pl.Series("bound", below)
 
 

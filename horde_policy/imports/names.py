@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 from horde_policy.frames.decisions import OUTCOMES, REQUESTERS, SIZE_EDGES_TOKENS, SIZES
 from horde_policy.imports.mapping import DIMENSIONS, Mapping, SeriesRule
 
-__all__ = ["Family", "Named", "Namer", "Part", "SeriesKey", "Temporality", "Unread", "metric_of", "size_word"]
+__all__ = ["SERIES_SELECTOR", "Family", "Named", "Namer", "Part", "SeriesKey", "Temporality", "Unread", "metric_of", "size_word"]
 
 Family = Literal["decisions", "estimated", "queue"]
 Part = Literal["value", "le", "bin", "native", "sum", "count", "created"]
@@ -27,6 +27,9 @@ _FAMILIES: tuple[tuple[Family, re.Pattern[str]], ...] = (
     ("estimated", re.compile(rf"horde_text_free_allowance_estimated_wait{_UNIT}(?P<suffix>_bucket|_sum|_count|_created)?")),
     ("queue", re.compile(rf"horde_text_queue_wait{_UNIT}(?P<suffix>_bucket|_sum|_count|_created)?")),
 )
+SERIES_SELECTOR = '{__name__=~"horde_text_(free_allowance_decisions|free_allowance_estimated_wait|queue_wait).*"}'
+"""What to ask a Prometheus or Mimir for: the three families under every name."""
+
 _STEMS = ("text_free_allowance", "text_queue_wait")
 
 _SPELLINGS: MappingOf[str, tuple[str, ...]] = {
@@ -60,7 +63,11 @@ _INSTANCE_LABELS = (
 )
 """Labels that tell processes apart; any other label tells series of one process apart."""
 
+_RESOURCE = frozenset({"service_instance_id", "service_name", "service_namespace", "exported_job", "exported_instance"})
 _SILENT = re.compile(r"__name__|le|quantile|otel_scope_\w+|telemetry_sdk_\w+|__\w+__")
+MOST_WANTED = 10_000
+"""So many names are remembered a file; hostile files may bring more."""
+
 _TRUE, _FALSE = frozenset({"true", "1", "yes", "on"}), frozenset({"false", "0", "no", "off"})
 
 
@@ -177,15 +184,19 @@ class Namer:
     mapping: Mapping
     file: str
     _spellings: dict[str, tuple[str, ...]] = field(init=False)
+    _wanted: dict[str, bool] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._spellings = {name: (*self.mapping.labels.get(name, ()), *_SPELLINGS[name]) for name in DIMENSIONS}
 
     def wants(self, name: str) -> bool:
         """Return whether any series of this metric could be one of the three families; cheap, before labels are parsed."""
-        if metric_of(name) is not None:
-            return True
-        return any(rule.may_fit(self.file, name) for rule in self.mapping.series)
+        if name not in self._wanted:
+            fits = metric_of(name) is not None or any(rule.may_fit(self.file, name) for rule in self.mapping.series)
+            if len(self._wanted) >= MOST_WANTED:
+                return fits
+            self._wanted[name] = fits
+        return self._wanted[name]
 
     def named(
         self,
@@ -279,6 +290,7 @@ class Namer:
 
     def _instance(self, labels: MappingOf[str, str]) -> tuple[str, dict[str, str]]:
         """Return the process as text, and the labels that tell series of one process apart."""
+        labels = _of_resource(labels)
         told = self.mapping.instance_labels
         by = told if told is not None else _INSTANCE_LABELS
         own = {label: labels[label] for label in by if labels.get(label)}
@@ -287,6 +299,16 @@ class Namer:
         known = frozenset(by) | frozenset(_INSTANCE_LABELS)
         extra = {label: labels[label] for label in sorted(labels) if label not in known and not _SILENT.fullmatch(label)}
         return _spelled(own), {label: text for label, text in extra.items() if text}
+
+
+def _of_resource(labels: MappingOf[str, str]) -> MappingOf[str, str]:
+    """Return labels with those of an OTLP resource as Prometheus names them, so that both records of a process agree."""
+    if not labels.get("service_instance_id"):
+        return labels
+    left = {label: text for label, text in labels.items() if label not in _RESOURCE}
+    space, name = labels.get("service_namespace"), labels.get("service_name")
+    job = {"job": f"{space}/{name}" if space else name} if name else {}
+    return {**left, **job, "instance": labels["service_instance_id"]}
 
 
 def _suffix_of(name: str, rule: SeriesRule | None) -> str:

@@ -7,6 +7,7 @@
 import json
 import re
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -33,6 +34,7 @@ __all__ = ["read_otlp_json", "whole_lines"]
 
 BLOCK_BYTES = 4 << 20
 _NONE = Raw(b"")
+_FLAGS = attrgetter("flags")
 _SNAKE = re.compile(r"_([a-z])")
 
 
@@ -184,6 +186,7 @@ class _Known:
     metric: Metric
     counters: dict[bytes, int | Unread] = field(default_factory=dict)
     histograms: dict[tuple[bytes, bytes], HistogramSeries | Unread] = field(default_factory=dict)
+    unread: bool = False
 
 
 class _OtlpJson:
@@ -265,20 +268,35 @@ class _OtlpJson:
         return self._metrics[key]
 
     def _sum(self, resource: bytes, metric: _Metric, data: _Sum) -> None:
-        of, take = self._of(resource, metric, data.aggregation_temporality), self.points.value
-        known = of.counters
-        for point in data.data_points:
-            key = bytes(point.attributes)
-            sid = known.get(key)
-            if sid is None:
-                sid = known[key] = counter_series(self.points, of.metric, _attributes(point), monotonic=data.is_monotonic)
+        of = self._of(resource, metric, data.aggregation_temporality)
+        known, points = of.counters, data.data_points
+        keys = [bytes(point.attributes) for point in points]
+        for key, point in zip(keys, points, strict=True) if not known.keys() >= set(keys) else ():
+            if key not in known:
+                found = counter_series(self.points, of.metric, _attributes(point), monotonic=data.is_monotonic)
+                known[key] = found
+                of.unread |= isinstance(found, Unread)
+        values = [point.as_int for point in points]
+        if of.unread or None in values or any(map(_FLAGS, points)):
+            self._sum_one_by_one(metric.name, known, points)
+            return
+        self.points.values(
+            [known[key] for key in keys],  # type: ignore[misc]
+            [point.start_time_unix_nano for point in points],
+            [point.time_unix_nano for point in points],
+            values,  # type: ignore[arg-type]
+        )
+
+    def _sum_one_by_one(self, name: str, known: dict[bytes, int | Unread], points: list[_Number]) -> None:
+        for point in points:
+            sid = known[bytes(point.attributes)]
             value = point.as_int if point.as_int is not None else point.as_double
             if isinstance(sid, Unread):
-                self.log.refuse(sid, metric.name, 1)
+                self.log.refuse(sid, name, 1)
             elif value is None or point.flags & NO_RECORDED_VALUE:
-                self.log.skip("a point without a recorded value", metric.name)
+                self.log.skip("a point without a recorded value", name)
             else:
-                take(sid, point.start_time_unix_nano, point.time_unix_nano, value)
+                self.points.value(sid, point.start_time_unix_nano, point.time_unix_nano, value)
 
     def _histogram(self, resource: bytes, metric: _Metric, data: _Histograms) -> None:
         of = self._of(resource, metric, data.aggregation_temporality)

@@ -142,6 +142,22 @@ class OtlpPoints:
         if self._held >= FLUSH_POINTS:
             self.flush()
 
+    def values(self, sids: list[int], starts_ns: list[int], times_ns: list[int], values: list[float]) -> None:
+        """Take many numbers; raise OverflowError as :meth:`value`, and take none of them."""
+        whole = len(self._sid)
+        try:
+            self._value.extend(values)
+            self._start.extend([start // 1000 if start else NO_TIME for start in starts_ns])
+            self._t.extend([time // 1000 for time in times_ns])
+        except OverflowError:
+            for column in (self._value, self._start, self._t):
+                del column[whole:]
+            raise
+        self._sid.extend(sids)
+        self._held += len(sids)
+        if self._held >= FLUSH_POINTS:
+            self.flush()
+
     def layout(self, bounds: tuple[float, ...], *, cumulative: bool) -> Layout:
         """Return where points with these bounds are gathered."""
         return self._layouts.setdefault((bounds, cumulative), Layout(bounds, cumulative=cumulative))

@@ -17,6 +17,7 @@ GAP_STEPS = 2.5
 """A time without a look counts as a gap from so many usual steps on."""
 
 MOST_LAYOUTS = 20
+MOST_GAPS = 50
 
 
 def overview(samples: Samples, grown: Grown, files: tuple[FileReport, ...], *, one_scrape: bool) -> ImportReport:
@@ -42,7 +43,7 @@ def overview(samples: Samples, grown: Grown, files: tuple[FileReport, ...], *, o
         first=_instant(first),
         last=_instant(last),
         one_scrape=one_scrape,
-        uncovered_s=sum(((gap.end - gap.start) / timedelta(seconds=1) for one in instances for gap in one.gaps if gap.lost), 0.0),
+        uncovered_s=sum(one.lost_s for one in instances),
     )
 
 
@@ -65,6 +66,7 @@ def _instance(name: str, number: int, runs: pl.DataFrame, step: int | None, samp
     units = np.unique(grown.rows.unit[grown.rows.instance == number]).tolist() if grown.rows.sid.size else []
     own = sum(len(restarts.own.get(unit, ())) for unit in units)
     first, last = runs.select(pl.col("t_from").min(), pl.col("t_to").max()).row(0)
+    gaps = _gaps(runs, step)
     kinds = {samples.keys[sid].temporality for sid in runs["sid"].unique()}
     return InstanceReport(
         instance=name,
@@ -74,8 +76,15 @@ def _instance(name: str, number: int, runs: pl.DataFrame, step: int | None, samp
         temporality=tuple(sorted(kinds)),
         restarts=tuple(when for one in restarts.whole.get(number, ()) if (when := _instant(one.seen)) is not None),
         own_restarts=own,
-        gaps=_gaps(runs, step),
+        gaps=tuple(sorted(sorted(gaps, key=_length_s, reverse=True)[:MOST_GAPS], key=lambda gap: gap.start)),
+        gap_count=len(gaps),
+        gap_s=sum(map(_length_s, gaps)),
+        lost_s=sum(_length_s(gap) for gap in gaps if gap.lost),
     )
+
+
+def _length_s(gap: Gap) -> float:
+    return (gap.end - gap.start) / timedelta(seconds=1)
 
 
 def _gaps(runs: pl.DataFrame, step: int | None) -> tuple[Gap, ...]:

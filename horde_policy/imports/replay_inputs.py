@@ -22,6 +22,8 @@ __all__ = ["FLEET_KINDS", "STAMP_KEY", "ReplayInput", "load_fleet", "load_traffi
 STAMP_KEY = "horde_policy"
 """Key of a Parquet file's metadata under which the stamp stands, as JSON."""
 
+RECORDED_OUTCOME = "recorded_outcome"
+
 FLEET_KINDS: dict[str, Kind] = {
     "worker_id": "text",
     "online_from": "instant",
@@ -61,6 +63,8 @@ def stamp_of(path: Path) -> Mapping[str, Any] | None:
 def load_traffic(path: Path) -> ReplayInput:
     """Return a traffic file as frame ``TRAFFIC``, in the file's row order; bad input is refused whole.
 
+    A column ``recorded_outcome``, if the file has it, stands behind: what really became of each request.
+
     Raises
     ------
     InputError
@@ -68,9 +72,11 @@ def load_traffic(path: Path) -> ReplayInput:
     FrameError
         A required column is missing or of another type: names the columns that the file has.
     """
-    frame = _read(path, OWN_KINDS, "traffic")
+    frame = _read(path, {**OWN_KINDS, RECORDED_OUTCOME: "text"}, "traffic")
     problems = list(doubled(frame.drop("request_id", strict=False)))
     traffic = _normalised(frame, "traffic", path)
+    if RECORDED_OUTCOME in frame.columns and frame[RECORDED_OUTCOME].null_count() < frame.height:
+        traffic = traffic.with_columns(frame[RECORDED_OUTCOME])
     if not traffic.height:
         problems.append(Problem("no_rows", path.name, "the file has no rows"))
     elif not traffic["created"].is_sorted():

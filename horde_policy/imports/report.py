@@ -62,7 +62,10 @@ class Gap:
 
 @dataclass(frozen=True, slots=True)
 class InstanceReport:
-    """One process (hostile text): when it was seen, its restarts, the series that restarted alone, and its gaps."""
+    """One process (hostile text): when it was seen, its restarts, the series that restarted alone, and its gaps.
+
+    ``gaps`` are the longest ones; ``gap_count`` and ``gap_s`` are of all, ``lost_s`` of those in which counts were lost.
+    """
 
     instance: str
     first: datetime | None
@@ -72,6 +75,9 @@ class InstanceReport:
     restarts: tuple[datetime, ...]
     own_restarts: int
     gaps: tuple[Gap, ...]
+    gap_count: int
+    gap_s: float
+    lost_s: float
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,8 @@
 """Where processes restarted, told from counters that carry no start time.
 
 A restart resets a whole process: one series that falls resets all of its instance, also those that have already passed their
-old value again (exports.md 1). Three things look alike and are not:
+old value again (exports.md 1). A histogram is judged by what each of its buckets holds: while the counts up to each bound all
+grow, one bucket may still have lost. Three things look alike and are not:
 
 - A series that is not born again yet shows its old value for up to the look-back in answers of ``query_range`` (exports.md 2);
   its later fall belongs to the restart that has been seen.
@@ -37,6 +38,9 @@ INTERLEAVED_SHARE, INTERLEAVED_LEAST = 0.2, 10
 SPARSE_SHARE, SPARSE_LEAST = 0.1, 3
 """Series that go while their process stays, at more than this share of all steps: they are written only when they count."""
 
+_FALL, _GONE, _LOSS = 0, 1, 2
+"""What tells a restart: a series fell, is gone while its process stays, or a bucket lost; judged in this order at one time."""
+
 Ints = npt.NDArray[np.int64]
 
 
@@ -63,6 +67,7 @@ class Rows:
     instance: Ints
     unit: Ints
     is_sum: npt.NDArray[np.bool_]
+    upper_s: npt.NDArray[np.float64]
     same: npt.NDArray[np.bool_]
     """Whether the run before is of the same series and start."""
     bins: pl.Series
@@ -79,6 +84,8 @@ class Rows:
         groups: dict[tuple[object, ...], int] = {}
         group = np.array([groups.setdefault(group_of(key), len(groups)) for key in samples.keys], dtype=np.int64)
         sums = np.array([key.part == "sum" for key in samples.keys], dtype=np.bool_)
+        bounds = [key.upper_s if key.part == "le" and key.upper_s is not None else np.nan for key in samples.keys]
+        upper_s = np.array(bounds, dtype=np.float64)
         same = np.zeros(sid.size, dtype=np.bool_)
         same[1:] = (sid[1:] == sid[:-1]) & (start[1:] == start[:-1])
         heads = np.flatnonzero(~same)
@@ -87,9 +94,8 @@ class Rows:
         of_stream = np.array([units.setdefault(pair, len(units)) for pair in pairs], dtype=np.int64)
         unit = np.repeat(of_stream, np.diff(np.append(heads, sid.size)))
         columns = {name: runs[name].to_numpy() for name in ("t_from", "t_to", "prev", "next", "lookback", "value")}
-        return cls(
-            sid=sid, start=start, instance=instance[sid], unit=unit, is_sum=sums[sid], same=same, bins=runs["bins"], **columns
-        )
+        of_series = {"instance": instance[sid], "is_sum": sums[sid], "upper_s": upper_s[sid]}
+        return cls(sid=sid, start=start, unit=unit, same=same, **of_series, **columns, bins=runs["bins"])
 
     def steps(self) -> dict[int, int]:
         """Return each instance's usual time between two looks, in µs; those that were looked at once are left out."""
@@ -131,13 +137,34 @@ def find_restarts(rows: Rows, lookback_us: int) -> Restarts:
     started = rows.start != NO_TIME
     for row in np.flatnonzero(fell & started).tolist():
         own[int(rows.unit[row])].append(Restart(int(rows.t_to[row - 1]), int(rows.t_from[row])))
-    troubled = np.unique(rows.instance[(fell | ((rows.next != NO_TIME) & ~rows.lookback)) & ~started])
+    lost = _bucket_losses(rows)
+    troubled = {*rows.instance[(fell | ((rows.next != NO_TIME) & ~rows.lookback)) & ~started].tolist(), *lost}
     steps = rows.steps()
-    for instance in troubled.tolist():
+    for instance in sorted(troubled):
         mine = np.flatnonzero((rows.instance == instance) & ~started)
-        _Judge(rows, mine, fell, lookback_us, steps.get(instance, 0)).judge(instance, found, own)
+        _Judge(rows, mine, fell, lost.get(instance, []), lookback_us, steps.get(instance, 0)).judge(instance, found, own)
     found.own = {unit: _in_order(restarts) for unit, restarts in own.items()}
     return found
+
+
+def _bucket_losses(rows: Rows) -> dict[int, list[int]]:
+    """Return, for each instance, the rows at whose beginning some bucket of a classic histogram held less than before."""
+    classic = np.flatnonzero(~np.isnan(rows.upper_s) & (rows.start == NO_TIME))
+    by_unit = classic[np.lexsort((rows.upper_s[classic], rows.unit[classic]))]
+    found: dict[int, list[int]] = defaultdict(list)
+    for of_unit in np.split(by_unit, np.flatnonzero(np.diff(rows.unit[by_unit])) + 1) if by_unit.size else []:
+        streams = np.split(of_unit, np.flatnonzero(np.diff(rows.sid[of_unit])) + 1)
+        looks, place = np.unique(rows.t_from[of_unit], return_index=True)
+        upto = np.zeros((looks.size, len(streams) + 1))
+        for number, stream in enumerate(streams, start=1):
+            at = np.searchsorted(rows.t_from[stream], looks, side="right") - 1
+            there = (at >= 0) & (looks <= rows.t_to[stream[np.maximum(at, 0)]])
+            upto[:, number] = np.where(there, rows.value[stream[np.maximum(at, 0)]], np.nan)
+        held = np.diff(upto, axis=1)
+        with np.errstate(invalid="ignore"):
+            less = (held[1:] < held[:-1]).any(axis=1)
+        found[int(rows.instance[of_unit[0]])].extend(of_unit[place[1:][less]].tolist())
+    return {instance: lost for instance, lost in found.items() if lost}
 
 
 def _in_order(restarts: list[Restart]) -> list[Restart]:
@@ -155,6 +182,7 @@ class _Judge:
     rows: Rows
     mine: Ints
     fell: npt.NDArray[np.bool_]
+    lost: list[int]
     lookback_us: int
     step: int
     _busiest: list[Ints] = field(init=False)
@@ -173,20 +201,20 @@ class _Judge:
         if np.unique(rows.next[gone]).size > max(SPARSE_LEAST, SPARSE_SHARE * steps):
             found.sparse.add(instance)
             gone = gone[:0]
-        events = [(int(rows.t_from[row]), 0, row) for row in falls.tolist()] + [
-            (int(rows.next[row]), 1, row) for row in gone.tolist()
-        ]
+        events = [(int(rows.t_from[row]), _FALL, row) for row in falls.tolist()]
+        events += [(int(rows.next[row]), _GONE, row) for row in gone.tolist()]
+        events += [(int(rows.t_from[row]), _LOSS, row) for row in self.lost]
         for seen, kind, row in sorted(events):
-            if kind == 1:
-                after = int(rows.t_to[row])
+            if kind != _GONE and rows.same[row] and self._belongs(row, whole):
+                continue
+            after = int(rows.t_to[row] if kind == _GONE else rows.t_to[row - 1] if rows.same[row] else rows.prev[row])
+            if kind != _FALL:
                 if not any(after < one.seen <= seen for one in whole[-3:]) and not self._refuted(seen):
                     whole.append(Restart(after, seen))
-            elif not self._belongs(row, whole):
-                restart = Restart(int(rows.t_to[row - 1]), seen)
-                if self._is_whole(row):
-                    whole.append(restart)
-                else:
-                    own[int(rows.unit[row])].append(restart)
+            elif self._is_whole(row):
+                whole.append(Restart(after, seen))
+            else:
+                own[int(rows.unit[row])].append(Restart(after, seen))
         if len(whole) >= INTERLEAVED_LEAST and len(whole) > INTERLEAVED_SHARE * steps:
             found.interleaved.add(instance)
         if whole:

@@ -98,48 +98,62 @@ class RunBuilder:
         for reason, mask in zip(reasons, (nan, wrong, misplaced), strict=True):
             if n := int(mask.sum()):
                 self.unusable[reason] = self.unusable.get(reason, 0) + n
-        columns = {"sid": sid, "start": start, "t": t, "value": value}
-        frame = pl.DataFrame(columns, schema={"sid": pl.UInt32, "start": pl.Int64, "t": pl.Int64, "value": pl.Float64})
-        frame = frame.with_columns(
-            pl.Series("bins", bins, dtype=RUNS["bins"], strict=False) if bins is not None else _no_bins(frame)
-        )
-        frame = frame.filter(pl.Series(~(nan | wrong | misplaced))).sort("sid", "start", "t", "value")
-        if frame.height:
-            self._look(frame)
-            self._chunks.append(self._compacted(frame))
+        kept = ~(nan | wrong | misplaced)
+        if not kept.all():
+            sid, start, t, value = sid[kept], start[kept], t[kept], value[kept]
+            bins = None if bins is None else [one for one, use in zip(bins, kept.tolist(), strict=True) if use]
+        if sid.size:
+            self._look(sid, t)
+            self._chunks.append(self._compacted(sid, start, t, value, bins))
 
-    def _look(self, frame: pl.DataFrame) -> None:
+    def _look(self, sid: npt.NDArray[np.uint32], t: Ints) -> None:
         """Remember when the file looked at each process and family, and how many samples each series had."""
-        counts = frame.group_by("sid").len()
-        for sid, n in counts.iter_rows():
-            self.points[sid] = self.points.get(sid, 0) + n
-        view = np.asarray(self._view_of, dtype=np.int64)[frame["sid"].to_numpy()]
-        for number in np.unique(view):
-            times = np.unique(frame["t"].to_numpy()[view == number])
-            self._times[int(number)] = np.union1d(self._times[int(number)], times) if int(number) in self._times else times
+        counts = np.bincount(sid)
+        for number in np.flatnonzero(counts).tolist():
+            self.points[number] = self.points.get(number, 0) + int(counts[number])
+        view = np.asarray(self._view_of, dtype=np.int64)[sid]
+        times = np.unique(t)
+        looked = np.zeros((len(self._views), times.size), dtype=np.bool_)
+        looked[view, np.searchsorted(times, t)] = True
+        for number in np.flatnonzero(looked.any(axis=1)).tolist():
+            own = times[looked[number]]
+            self._times[number] = np.union1d(self._times[number], own) if number in self._times else own
 
-    def _compacted(self, frame: pl.DataFrame) -> pl.DataFrame:
-        sid, start, t, value = (frame[name].to_numpy() for name in ("sid", "start", "t", "value"))
+    def _compacted(
+        self,
+        sid: npt.NDArray[np.uint32],
+        start: Ints,
+        t: Ints,
+        value: Floats,
+        bins: Sequence[list[float] | None] | None,
+    ) -> pl.DataFrame:
+        order = _order(sid, start, t, value)
+        sid, start, t, value = sid[order], start[order], t[order], value[order]
         same = (sid[1:] == sid[:-1]) & (start[1:] == start[:-1])
         step = np.diff(t)
         again = same & (step == 0)
-        self._conflicts += int((again & (np.diff(value) != 0)).sum())
-        keep = np.append(~again, True)  # of one time the last, which is the largest
-        if not keep.all():
-            return self._compacted(frame.filter(pl.Series(keep)))
+        if again.any():  # of one time the last stays, which is the largest
+            self._conflicts += int((again & (np.diff(value) != 0)).sum())
+            last = np.append(~again, True)
+            kept = order[last]
+            of = None if bins is None else [bins[place] for place in kept.tolist()]
+            return self._compacted(sid[last], start[last], t[last], value[last], of)
         usual = float(np.median(step[same])) if same.any() else 0.0
         goes_on = same & (np.diff(value) == 0) & (step <= GAP_STEPS * usual)
         cumulative = np.array([key.temporality == "cumulative" for key in self._numbers], dtype=np.bool_)
         goes_on &= cumulative[sid[1:]]
         first, last = np.append(True, ~goes_on), np.append(~goes_on, True)
-        runs = frame.filter(pl.Series(first)).rename({"t": "t_from"})
+        value = value[first]
+        never = np.full(value.size, NO_TIME)
+        runs = pl.DataFrame(
+            {"sid": sid[first], "start": start[first], "t_from": t[first], "t_to": t[last], "value": value, "low": value}
+            | {"prev": never, "next": never}
+        )
+        held = None if bins is None else [bins[place] for place in order[first].tolist()]
         return runs.with_columns(
-            t_to=t[last],
-            low=pl.col("value"),
-            prev=pl.lit(NO_TIME),
-            next=pl.lit(NO_TIME),
             lookback=pl.lit(self.lookback),
             entire=pl.lit(self.entire),
+            bins=pl.lit(None, dtype=RUNS["bins"]) if held is None else pl.Series(held, dtype=RUNS["bins"], strict=False),
         ).select(pl.col(name).cast(dtype) for name, dtype in RUNS.items())
 
     def finish(self) -> Samples:
@@ -147,12 +161,24 @@ class RunBuilder:
         keys = tuple(self._numbers)
         runs, conflicts = _joined(pl.concat(self._chunks) if self._chunks else pl.DataFrame(schema=RUNS))
         samples = Samples(keys, runs, self._conflicts + conflicts)
-        runs = _linked(samples, np.asarray(self._view_of, dtype=np.int64), self._times)
+        of_instance: dict[str, list[int]] = {}
+        for (instance, _), view in self._views.items():
+            of_instance.setdefault(instance, []).append(view)
+        kin = {view: views for views in of_instance.values() for view in views} if self.entire else {}
+        runs = _linked(samples, np.asarray(self._view_of, dtype=np.int64), self._times, kin)
         return _with_known_starts(Samples(keys, runs, samples.conflicts))
 
 
-def _no_bins(frame: pl.DataFrame) -> pl.Series:
-    return pl.Series("bins", [None], dtype=RUNS["bins"]).new_from_index(0, frame.height)
+def _order(sid: npt.NDArray[np.uint32], start: Ints, t: Ints, value: Floats) -> Ints:
+    """Return the order of samples by series, start, time and value; by one number where they fit into it."""
+    least = int(t.min())
+    bits = int(t.max() - least).bit_length()
+    if bits + int(sid.max()).bit_length() > 62 or (start != start[0]).any():
+        return np.lexsort((value, t, start, sid))
+    place = (sid.astype(np.int64) << bits) | (t - least)
+    order: Ints = pl.Series(place).arg_sort().to_numpy().astype(np.int64)
+    ties = np.flatnonzero(np.diff(place[order]) == 0)
+    return np.lexsort((value, t, start, sid)) if ties.size else order
 
 
 def merged(parts: Iterable[Samples]) -> Samples:
@@ -200,9 +226,11 @@ def _key_order(key: SeriesKey) -> tuple[str, ...]:
 
 def _joined(runs: pl.DataFrame) -> tuple[pl.DataFrame, int]:
     """Return the runs sorted, those of one value that overlap in time as one, and how many had to be cut for another value."""
-    runs = runs.sort("sid", "start", "t_from", "t_to", "value", "prev", "next")
+    runs = runs.sort("sid", "start", "t_from")
     if runs.height < 2:
         return runs, 0
+    if runs.select(pl.all_horizontal(pl.col("sid", "start", "t_from") == pl.col("sid", "start", "t_from").shift(1)).any()).item():
+        runs = runs.sort("sid", "start", "t_from", "t_to", "value", "prev", "next")
     stream = (pl.col("sid") != pl.col("sid").shift(1)) | (pl.col("start") != pl.col("start").shift(1))
     runs = runs.with_columns(stream.fill_null(value=True).cum_sum().alias("stream"))
     reach = pl.col("t_to").cum_max().over("stream").shift(1)
@@ -267,8 +295,12 @@ def _cut_conflicts(runs: pl.DataFrame) -> tuple[pl.DataFrame, int]:
     return pl.DataFrame(kept, schema=RUNS), conflicts
 
 
-def _linked(samples: Samples, view_of: Ints, times: dict[int, Ints]) -> pl.DataFrame:
-    """Return the runs with the file's looks before and after them, and those that no look parts as one."""
+def _linked(samples: Samples, view_of: Ints, times: dict[int, Ints], kin: dict[int, list[int]]) -> pl.DataFrame:
+    """Return the runs with the file's looks before and after them, and those that no look parts as one.
+
+    A look is at the series of one family of a process, its view. ``kin`` are views of one process: where a file shows all there
+    is of it, a look at another family tells that a family is not there yet.
+    """
     runs = samples.runs
     if not runs.height:
         return runs
@@ -281,6 +313,10 @@ def _linked(samples: Samples, view_of: Ints, times: dict[int, Ints]) -> pl.DataF
         before = np.searchsorted(looks, t_from[mine], side="left") - 1
         after = np.searchsorted(looks, t_to[mine], side="right")
         prev[mine] = np.where(before >= 0, looks[np.maximum(before, 0)], NO_TIME)
+        for other in kin.get(number, ()):
+            alone = mine & (prev == NO_TIME)
+            before = np.searchsorted(times[other], t_from[alone], side="left") - 1
+            prev[alone] = np.where(before >= 0, times[other][np.maximum(before, 0)], NO_TIME)
         following[mine] = np.where(after < looks.size, looks[np.minimum(after, looks.size - 1)], NO_TIME)
         last_look[mine] = looks[-1]
     same = (sid[1:] == sid[:-1]) & (start[1:] == start[:-1])
@@ -304,9 +340,9 @@ def _with_known_starts(samples: Samples) -> Samples:
             groups.setdefault(group_of(key), []).append(number)
     created = np.array([key.part == "created" for key in samples.keys], dtype=np.bool_)
     runs = samples.runs
-    if not runs.height:
-        return samples
-    sid, start, value = runs["sid"].to_numpy(), runs["start"].to_numpy(), runs["value"].to_numpy()
+    if not created.any() and (runs["start"] == NO_TIME).n_unique() < 2:
+        return samples  # none has a start time, or all have
+    sid, start, t_from, value = (runs[name].to_numpy() for name in ("sid", "start", "t_from", "value"))
     said = np.rint(np.where(created[sid], np.minimum(value, LATEST / 1e6), 0.0) * 1e6).astype(np.int64)
     known = np.where(created[sid], np.where(said < LATEST, said, NO_TIME), start)
     frames = [runs.filter(pl.Series(~created[sid] & ((start != NO_TIME) | ~samples.cumulative[sid])))]
@@ -314,10 +350,16 @@ def _with_known_starts(samples: Samples) -> Samples:
     edges = np.searchsorted(sid[by_sid], np.arange(len(samples.keys) + 1))
     for members in groups.values():
         rows = np.concatenate([by_sid[edges[number] : edges[number + 1]] for number in members])
-        starts = np.unique(known[rows][(known[rows] != NO_TIME)])
-        unknown = rows[(start[rows] == NO_TIME) & ~created[sid[rows]]]
-        if unknown.size:
-            frames.append(_cut_at(runs[np.sort(unknown)], starts) if starts.size else runs[np.sort(unknown)])
+        unknown = np.sort(rows[(start[rows] == NO_TIME) & ~created[sid[rows]]])
+        telling = rows[known[rows] != NO_TIME]
+        if unknown.size and telling.size:
+            starts, of = np.unique(known[telling], return_inverse=True)
+            first_seen = np.full(starts.size, LATEST)
+            here = created[sid[telling]]  # in the same file, so that every look of the run is a look at it
+            np.minimum.at(first_seen, of[here], t_from[telling[here]])
+            frames.append(_cut_at(runs[unknown], starts, first_seen))
+        elif unknown.size:
+            frames.append(runs[unknown])
     return Samples(samples.keys, pl.concat(frames).sort("sid", "start", "t_from", "t_to"), samples.conflicts)
 
 
@@ -326,21 +368,28 @@ def group_of(key: SeriesKey) -> tuple[Any, ...]:
     return (key.instance, key.family, *key[5:11])
 
 
-def _cut_at(runs: pl.DataFrame, starts: Ints) -> pl.DataFrame:
-    """Return runs of unknown start with the latest of ``starts`` at or before each, cut where one falls inside."""
+def _cut_at(runs: pl.DataFrame, starts: Ints, first_seen: Ints) -> pl.DataFrame:
+    """Return runs of unknown start with the latest of ``starts`` at or before each, cut where one falls inside.
+
+    Of a run only its first and last sample are known: what precedes a cut ends with the first, what follows begins where that
+    start was first seen in the same file, or with the last. A life between them that it has no sample of gets none.
+    """
     t_from, t_to = runs["t_from"].to_numpy(), runs["t_to"].to_numpy()
     first, last = (np.searchsorted(starts, t, side="right") for t in (t_from, t_to))
     pieces = last - first + 1
     row = np.repeat(np.arange(runs.height), pieces)
     nth = np.arange(row.size) - np.repeat(np.cumsum(pieces) - pieces, pieces)
     own = first[row] + nth
-    bounded = np.append(starts, NO_TIME)
-    begin = np.where(nth == 0, t_from[row], bounded[np.minimum(own - 1, starts.size)])
-    end = np.where(own == last[row], t_to[row], bounded[np.minimum(own, starts.size)] - 1)
-    return runs[row].with_columns(
-        start=np.where(own == 0, NO_TIME, bounded[np.maximum(own - 1, 0)]),
+    latest = np.where(own == last[row], t_to[row], starts[np.minimum(own, starts.size - 1)] - 1)
+    seen = first_seen[np.maximum(own - 1, 0)]
+    begin = np.where(nth == 0, t_from[row], np.where(seen <= latest, seen, latest))
+    end = np.where(own == last[row], latest, begin)
+    between = (nth > 0) & (own < last[row])
+    cut = runs[row].with_columns(
+        start=np.where(own == 0, NO_TIME, starts[np.maximum(own - 1, 0)]),
         t_from=begin,
         t_to=end,
         prev=np.where(nth == 0, runs["prev"].to_numpy()[row], NO_TIME),
         next=np.where(own == last[row], runs["next"].to_numpy()[row], NO_TIME),
     )
+    return cut.filter(pl.Series(~between))

@@ -203,7 +203,7 @@ def _cut(rows: Rows, restarts: Restarts, lookback_us: int) -> _Pieces:
     life = first[row] + nth
     mark = base[row] + life - 1
     begin = np.where(nth == 0, rows.t_from[row], all_seen[mark])
-    ends = np.where(life == last[row], rows.t_to[row], all_seen[np.minimum(mark + 1, len(seen))] - 1)
+    ends = np.where(life == last[row], rows.t_to[row], np.maximum(begin, all_after[np.minimum(mark + 1, len(seen))]))
     prev = np.where(nth == 0, rows.prev[row], all_after[mark])
     born_of = np.where(life > 0, all_after[mark], NO_TIME)
     repeats = (nth > 0) & rows.lookback[row] & (ends <= begin + lookback_us)

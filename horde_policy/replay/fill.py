@@ -96,6 +96,17 @@ def filled(
     ------
     InputError
         The rule needs what is not there, or a scaling is out of its range.
+
+    Examples
+    --------
+    >>> from datetime import UTC, datetime
+    >>> from horde_policy.imports.trace_frame import TRACE
+    >>> at = datetime(2026, 11, 29, tzinfo=UTC)
+    >>> used = {"row": 0, "created": at, "input_tokens": 374, "output_tokens": 44, "failed": False}
+    >>> frame = pl.DataFrame([{name: used.get(name) for name in TRACE.columns}], schema=TRACE.polars_schema())
+    >>> trace = Trace(name="azure2023_conv", format="azure", frame=frame, rows_read=1, refused={})
+    >>> filled(trace, FillRule()).frame.select("requester", "max_length", "max_context_length").rows()
+    [('registered', 80, 2048)]
     """
     if not 0 <= thin <= 1:
         raise InputError("traffic", "thin", thin, "must be a share of 0 to 1")
@@ -198,7 +209,8 @@ def _assigned(
     clients = _clients(copy, rule)
     keys = _Keys(copy.name, frame["row"], clients)
     asked, clipped = _max_length(copy, rule, keys)
-    models = frame["models"] if "models" in frame.columns else _models(frame, rule, keys, weights, model_map)
+    known = "models" in frame.columns and not frame["models"].null_count()
+    models = frame["models"] if known else _given(frame, "models", _models(frame, rule, keys, weights, model_map))
     requester = _given(frame, "requester", _requester(copy.trace, rule, keys))
     ids = _given(frame, "request_id", frame["row"].cast(pl.String))
     mark = f"~{copy.number + 1}" if copy.number else ""

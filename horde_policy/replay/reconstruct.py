@@ -63,6 +63,17 @@ def reconstructed(
         A seed below 0, a kind of sizes that there is not, or more than 20,000,000 requests.
     FrameError
         The frame does not match its schema.
+
+    Examples
+    --------
+    >>> from datetime import UTC, datetime
+    >>> start, end = (datetime(2026, 11, 29, hour, tzinfo=UTC) for hour in (18, 19))
+    >>> counted = {"interval_start": start, "interval_end": end, "instance": "a", "requester": "anonymous",
+    ...            "outcome": "free", "requested_size": "513-1024", "allowance_size": "2049-4096",
+    ...            "chat": False, "count_low": 3.0, "count_high": 3.0}
+    >>> trace = reconstructed(pl.DataFrame([counted], schema=DECISIONS.polars_schema()), seed=1)
+    >>> trace.frame.height, trace.reconstruction, trace.frame["max_length"].is_between(513, 1024).all()
+    (3, True, True)
     """
     if seed < 0:
         raise InputError("reconstruction", "seed", seed, "must be a whole number of at least 0")

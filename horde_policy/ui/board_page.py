@@ -20,9 +20,10 @@ def show_board(opened: Opened) -> None:
     state, board = opened.state, opened.board
     rows = board.groups if state.grouped else board.rows
     shown = overview.shown_rows(rows, state)
+    links = address.links(state)
     show_grid(
-        overview.board_columns(state, board.strip_sizes, lambda **changes: address.link(state, within=True, **changes)),
-        overview.board_rows(shown, board, lambda **changes: address.link(state, **changes)),
+        overview.board_columns(state, board.strip_sizes, links.within),
+        overview.board_rows(shown, board, links.elsewhere),
         key="overview.board",
         alt=f"Models of {opened.status.source} with their free output allowance at {count(state.max_length_tokens)} tokens",
         here="overview",
@@ -73,7 +74,7 @@ def _offer_files(opened: Opened, shown: overview.Shown) -> None:
     board, stamp = opened.board, opened.stamp
     st.download_button(
         "CSV",
-        lambda: to_csv(board.frame([*shown.rows]), headings(BOARD_ROWS), stamp),
+        lambda: to_csv(overview.export_frame(board, shown), headings(BOARD_ROWS), stamp),
         file_name("overview", stamp, "csv"),
         "text/csv",
         key="overview.csv",
@@ -84,7 +85,7 @@ def _offer_files(opened: Opened, shown: overview.Shown) -> None:
     )
     st.download_button(
         "Parquet",
-        lambda: to_parquet(board.frame([*shown.rows]), stamp),
+        lambda: to_parquet(overview.export_frame(board, shown), stamp),
         file_name("overview", stamp, "parquet"),
         "application/vnd.apache.parquet",
         key="overview.parquet",

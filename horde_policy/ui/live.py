@@ -125,13 +125,19 @@ def source_problems() -> tuple[Problem, ...]:
     return _desk().catalogue.problems
 
 
-def look_at(source: str) -> Seen | None:
-    """Return a look at a source, which is asked only if that is due; null if no such source is configured."""
+def look_at(source: str, *, patient: bool = False) -> Seen | None:
+    """Return a look at a source, which is asked only if that is due; null if no such source is configured.
+
+    A page that has good figures does not wait for newer ones, so that nobody's click does; the timer's look (``patient``)
+    does, for the short while that the poller allows, and so does a look that finds nothing or what is stale.
+    """
     desk = _desk()
     if source not in desk.catalogue.keys():  # noqa: SIM118 (a catalogue's keys are its own)
         return None
     poller = desk.pollers.poller(source)
-    look = poller.latest()
+    look = poller.latest(wait_s=0.0)
+    if patient or look.snapshot is None or look.state == "stale":
+        look = poller.latest()
     return Seen(poller.source.name, look, desk.clock.now().astimezone(UTC), desk.content_id(source, look))
 
 
@@ -144,7 +150,7 @@ def show_status(state: ViewState, seen: Seen) -> None:
 
     def look_again() -> None:
         # The first call is part of the page's own run, which has just looked; the later ones are the timer's.
-        now = first.pop() if first else look_at(state.source)
+        now = first.pop() if first else look_at(state.source, patient=True)
         if now is None or now.shows != st.session_state[_SHOWN]:
             st.rerun()
         components.status(key="shared.status", data=now.status.data(ticking=every is not None, refresh_s=state.refresh_s))

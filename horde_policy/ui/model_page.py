@@ -46,11 +46,11 @@ def show_figures(opened: Opened, detail: ModelDetail) -> None:
     low_s, named_s, high_s = (None, None, None) if waits is None else (waits.low_s, waits.named_s, waits.worst_s)
     left, right = st.columns(2, gap="medium")
     with left:
-        st.subheader("Allowance over the estimated wait", anchor=False)
+        st.header("Allowance over the estimated wait", anchor=False)
         figure = fig_curve(settings, state=measure.state, low_s=low_s, named_s=named_s, high_s=high_s, mode=mode)
         show_figure(figure, alt=curve_alt(settings, named_s, high_s), key="model.curve")
     with right:
-        st.subheader("Allowance over the size asked for", anchor=False)
+        st.header("Allowance over the size asked for", anchor=False)
         largest = measure.largest_free_request_tokens
         steps = fig_sizes(detail.steps, settings, asked_tokens=measure.max_length, largest_free_tokens=largest, mode=mode)
         show_figure(steps, alt=sizes_alt(largest), key="model.sizes")
@@ -60,17 +60,17 @@ def show_refusal(opened: Opened, detail: ModelDetail) -> None:
     """Show the sentence that a client without kudos reads, and for which size."""
     refused = model.refused_request(detail, opened.board.fleet, opened.state.max_context_tokens)
     if refused is None:
-        st.subheader("What a refused client reads", anchor=False)
+        st.header("What a refused client reads", anchor=False)
         st.caption("No size is refused now, or the queue is not reported and no refusal can be foretold.")
         return
-    st.subheader(f"What a client without kudos reads when it asks for {count(refused.max_length)} tokens", anchor=False)
+    st.header(f"What a client without kudos reads when it asks for {count(refused.max_length)} tokens", anchor=False)
     st.code(refused.decision.message, language=None, wrap_lines=True)
 
 
 def show_workers(detail: ModelDetail) -> None:
     """Show the workers that serve the models, which count and which do not, and why; then the scenarios of the wait."""
     measure = detail.measure
-    st.subheader(f"Workers: {count(measure.eligible_workers)} of {count(len(detail.workers))} count", anchor=False)
+    st.header(f"Workers: {count(measure.eligible_workers)} of {count(len(detail.workers))} count", anchor=False)
     show_grid(
         model.WORKER_COLUMNS,
         model.worker_rows(detail),
@@ -80,7 +80,7 @@ def show_workers(detail: ModelDetail) -> None:
     )
     rows = model.scenario_rows(detail)
     if rows:
-        st.subheader("The estimated wait is one of three readings of public figures", anchor=False)
+        st.header("The estimated wait is one of three readings of public figures", anchor=False)
         show_grid(
             model.SCENARIO_COLUMNS, rows, key="model.scenarios", alt="The three scenarios of the wait, each with its reason"
         )
@@ -89,7 +89,7 @@ def show_workers(detail: ModelDetail) -> None:
 def show_unknowns(detail: ModelDetail) -> None:
     """Show what a reader should know of these figures, and which conditions nobody reports."""
     if detail.measure.notes:
-        st.subheader("To know about these figures", anchor=False)
+        st.header("To know about these figures", anchor=False)
         for note in detail.measure.notes:
             st.text(visible(note.text))
     with st.expander("What decides over a worker and is not in public data", icon=":material/visibility_off:"):

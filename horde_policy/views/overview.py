@@ -4,6 +4,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
+import polars as pl
+
 from horde_policy.board.rows import Board, Pulse, Row
 from horde_policy.settings import AllowanceSettings
 from horde_policy.units import MAX_LENGTH_LIMIT_TOKENS
@@ -15,12 +17,13 @@ from horde_policy.views.tiles import tile
 from horde_policy.views.words import STATES, gloss
 
 __all__ = [
-    "DEMO_SENTENCE",
     "Shown",
     "banner_text",
     "board_columns",
     "board_rows",
+    "export_frame",
     "headline",
+    "introduction",
     "pulse_tiles",
     "rule_sentence",
     "shown_rows",
@@ -49,8 +52,14 @@ def rule_sentence(settings: AllowanceSettings) -> str:
     )
 
 
-DEMO_SENTENCE: Final = "These data are made up. The public AI Horde is one choice away, above; nothing is asked of it before."
-"""What a newcomer reads on the demo."""
+def introduction(settings: AllowanceSettings, *, demo: bool) -> str:
+    """Return what the page is, for a newcomer; on the demo also where the real figures are.
+
+    >>> introduction(AllowanceSettings(), demo=True).rpartition(". ")[2]
+    'These data are made up: the public AI Horde is one choice away, above, and is asked nothing before.'
+    """
+    made_up = " These data are made up: the public AI Horde is one choice away, above, and is asked nothing before."
+    return rule_sentence(settings) + (made_up if demo else "")
 
 
 def headline(pulse: Pulse, settings: AllowanceSettings) -> str:
@@ -192,6 +201,11 @@ def shown_rows(rows: Sequence[Row], state: ViewState) -> Shown:
 def _named(row: Row, words: Sequence[str]) -> bool:
     names = " ".join(row.measure.models).casefold()
     return all(word in names for word in words)
+
+
+def export_frame(board: Board, shown: Shown) -> pl.DataFrame:
+    """Return what is shown as a frame of ``BOARD_ROWS``: the row of any model, named so, and the rows in their order."""
+    return board.frame([board.any_model, *shown.rows]).with_columns(pl.col("model").fill_null(ANY_MODEL_ID))
 
 
 # --- cells ----------------------------------------------------------------------------------------------------------------

@@ -13,9 +13,7 @@ banner = overview.banner_text(pulse)
 if banner:
     st.warning(banner, icon=":material/construction:")
 st.title(overview.headline(pulse, board.settings), anchor=False)
-st.caption(overview.rule_sentence(board.settings))
-if opened.snapshot.source_kind == "demo" and not opened.state.wall:
-    st.caption(overview.DEMO_SENTENCE)
+st.caption(overview.introduction(board.settings, demo=opened.snapshot.source_kind == "demo"))
 components.pulse(key="overview.pulse", data={"tiles": overview.pulse_tiles(pulse, opened.status)})
 if not opened.state.wall:
     controls.board_filters(opened.state)

@@ -1,14 +1,9 @@
 """Laws that every run obeys whatever the settings: each request ends once, and workers are busy for the work done, no longer."""
 
-import math
-from datetime import timedelta
-from typing import Any
-
 import polars as pl
 
+from horde_policy.policy.exact import quotient
 from horde_policy.settings import ReplaySettings
-
-Row = dict[str, Any]
 
 
 def check_conservation(traffic: pl.DataFrame, fleet: pl.DataFrame, settings: ReplaySettings, run: pl.DataFrame) -> None:
@@ -53,35 +48,38 @@ def outcomes_fit_their_columns(settings: ReplaySettings, run: pl.DataFrame) -> N
 
 
 def work_is_what_was_done(traffic: pl.DataFrame, fleet: pl.DataFrame, settings: ReplaySettings, run: pl.DataFrame) -> None:
-    """Each ended job took its tokens at the speed of a period of its worker that holds it, or the time limit."""
-    periods: dict[str, list[Row]] = {}
-    for row in fleet.iter_rows(named=True):
-        periods.setdefault(row["worker_id"], []).append(row)
-    output = dict(zip(run["request_id"].head(traffic.height), _outputs(traffic), strict=True))
-    limit_us = None if settings.job_timeout_s is None else round(settings.job_timeout_s * 1e6)
-    for row in run.filter(pl.col("finished").is_not_null()).iter_rows(named=True):
-        [period] = [p for p in periods[row["worker_id"]] if _holds(p, row)][-1:]
-        tokens = min(output[row["retry_of"] or row["request_id"]], row["admitted_max_length"])
-        takes_us = math.ceil(tokens * 1e6 / period["speed"])
-        busy_us = (row["finished"] - row["started"]) // timedelta(microseconds=1)
-        if row["status"] == "timed_out":
-            assert limit_us is not None
-            assert busy_us == limit_us < takes_us, row
-        else:
-            assert busy_us == takes_us, row
-            assert limit_us is None or takes_us <= limit_us, row
+    """Each ended job took its tokens at its worker's speed, or the time limit, and ended with its worker online."""
+    asked = pl.DataFrame({"first": run["request_id"].head(traffic.height), "output_tokens": _outputs(traffic)})
+    periods = fleet.select("worker_id", "online_from", "online_to", "speed").sort("online_from")
+    # A job of no tokens may start at the very instant at which its worker's next period begins: of 0 µs in either.
+    jobs = (
+        run.filter(pl.col("finished").is_not_null())
+        .with_columns(first=pl.coalesce("retry_of", "request_id"))
+        .join(asked, on="first")
+        .sort("started")
+        .join_asof(periods, left_on="started", right_on="online_from", by="worker_id", check_sortedness=False)
+        .with_columns(
+            takes_us=quotient(pl.min_horizontal("output_tokens", "admitted_max_length") * 1e6, pl.col("speed")).ceil(),
+            busy_us=(pl.col("finished") - pl.col("started")).dt.total_microseconds(),
+            limit_us=pl.lit(None if settings.job_timeout_s is None else round(settings.job_timeout_s * 1e6), pl.Int64),
+        )
+    )
+    assert jobs.height == run["finished"].count()
+    timed_out = pl.col("status") == "timed_out"
+    right = (
+        pl.when(timed_out)
+        .then((pl.col("busy_us") == pl.col("limit_us")) & (pl.col("takes_us") > pl.col("limit_us")))
+        .otherwise((pl.col("busy_us") == pl.col("takes_us")) & (pl.col("takes_us") <= pl.col("limit_us").fill_null(2**62)))
+    )
+    online = pl.col("online_to").is_null() | (pl.col("finished") <= pl.col("online_to"))
+    wrong = jobs.filter(~(right & online).fill_null(value=False))
+    assert wrong.is_empty(), wrong.row(0, named=True)
 
 
-def _outputs(traffic: pl.DataFrame) -> list[int]:
+def _outputs(traffic: pl.DataFrame) -> pl.Series:
     if "output_tokens" not in traffic.columns:
-        return traffic["max_length"].to_list()
-    return traffic["output_tokens"].fill_null(traffic["max_length"]).to_list()
-
-
-def _holds(period: Row, job: Row) -> bool:
-    """Return whether the job could have begun in the period: a job ends at the latest with its period."""
-    begins = period["online_from"] <= job["started"]
-    return bool(begins and (period["online_to"] is None or job["finished"] <= period["online_to"]))
+        return traffic["max_length"]
+    return traffic["output_tokens"].zip_with(traffic["output_tokens"].is_not_null(), traffic["max_length"])
 
 
 def no_worker_does_more_than_its_threads(fleet: pl.DataFrame, run: pl.DataFrame) -> None:

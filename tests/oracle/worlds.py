@@ -160,3 +160,20 @@ def crowded_world(seed: int) -> tuple[pl.DataFrame, pl.DataFrame, ReplaySettings
     types = {name: dtype for name, dtype in TRAFFIC_TYPES.items() if name != "request_id"}
     settings = random_settings(dice).changed(request_ttl_s=dice.choice([1200.0, 300.0]))
     return pl.DataFrame(requests, schema=types), pl.DataFrame(fleet, schema=FLEET_TYPES), settings
+
+
+def varied_world(seed: int) -> tuple[pl.DataFrame, pl.DataFrame, ReplaySettings]:
+    """A world where nearly every request and every fleet row has its own sizes and models: a class each, most of them waiting."""
+    dice = random.Random(seed)
+    names = [f"koboldcpp/m{k}" for k in range(8)]
+    fleet = [row for _ in range(4) for row in random_fleet(dice, names, 100.0, 500_000)]
+    for k, row in enumerate(fleet):
+        row |= {"worker_id": f"w{k}", "max_length": dice.randint(200, 3000), "max_context_length": dice.randint(1000, 5000)}
+    requests = []
+    for _ in range(200):
+        row = random_request(dice, names, 20.0, 100_000)
+        row |= {"max_length": dice.randint(1, 3000), "max_context_length": dice.randint(1, 5000), "output_tokens": None}
+        requests.append(row)
+    types = {name: dtype for name, dtype in TRAFFIC_TYPES.items() if name != "request_id"}
+    settings = random_settings(dice).changed(request_ttl_s=300.0, rule=dice.choice(["allowance", "everyone_free", "jobs"]))
+    return pl.DataFrame(requests, schema=types), pl.DataFrame(fleet, schema=FLEET_TYPES), settings

@@ -4,12 +4,14 @@ import json
 import shutil
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from horde_policy.clock import FixedClock
 from horde_policy.sources.demo import DEMO_FOLDER
+from horde_policy.sources.poller import WAIT_S, Look, Poller, Pollers
 from horde_policy.ui import live
 from horde_policy.views.text import visible
 from tests.make_hostile import MODEL_NAMES, TEXT, WORKER_NAMES
@@ -174,6 +176,39 @@ def test_a_source_that_never_answered_is_said_to_and_is_no_error_page(
         "The source has given no answer yet. The page asks again by itself; the demo needs no network."
     ]
     assert not shown.has_part("overview.board")
+
+
+def test_a_source_that_is_slow_to_answer_leaves_the_page_opening(
+    app: NewApp, server: ReplayingServer, clock: FixedClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    latest = Poller.latest
+    monkeypatch.setattr(live, "Pollers", partial(Pollers, start=lambda load: None))
+    monkeypatch.setattr(Poller, "latest", lambda poller, wait_s=0.0: latest(poller, wait_s=0.0))
+    shown = app().open(source="horde")
+    shown.assert_well()
+    status = shown.part("shared.status")
+    assert (status["label"], status["trouble"], status["failing"]) == ("opening", None, False)
+    assert not shown.test.error
+    assert not shown.has_part("overview.board")
+
+
+def test_a_click_does_not_wait_for_newer_figures(
+    app: NewApp, server: ReplayingServer, clock: FixedClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown = app().open(source="horde")
+    waits: list[float] = []
+    latest = Poller.latest
+
+    def noted(poller: Poller, *, wait_s: float = WAIT_S) -> Look:
+        waits.append(wait_s)
+        return latest(poller, wait_s=wait_s)
+
+    monkeypatch.setattr(Poller, "latest", noted)
+    shown.test.toggle(key="overview.grouped").set_value(True).run()
+    assert waits == [0.0]
+    clock.advance(130)
+    shown.test.run()
+    assert waits[1:] == [0.0, WAIT_S], "what is stale is worth a moment"
 
 
 def test_viewers_of_one_source_make_it_be_asked_once(app: NewApp, server: ReplayingServer, clock: FixedClock) -> None:

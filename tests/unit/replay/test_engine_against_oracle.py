@@ -6,10 +6,19 @@ import polars as pl
 import pytest
 
 from horde_policy.replay import engine, replay, room
+from horde_policy.replay.kernel_types import (
+    NEED_CLASSES,
+    NEED_HEAP,
+    NEED_IDLE_RUNS,
+    NEED_NODES,
+    NEED_REQUESTS,
+    NEED_SLOTS,
+    State,
+)
 from horde_policy.settings import ReplaySettings
 from tests.oracle.conservation import check_conservation
 from tests.oracle.replay_oracle import replay_oracle
-from tests.oracle.worlds import crowded_world, random_world
+from tests.oracle.worlds import crowded_world, random_world, varied_world
 
 World = tuple[pl.DataFrame, pl.DataFrame, ReplaySettings]
 
@@ -46,8 +55,15 @@ def check_worlds(make: Callable[[int], World], seeds: range) -> dict[tuple[str, 
 
 
 @pytest.fixture
-def cramped(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let a run start with next to no room and stop after few events, so that it is given more again and again."""
+def cramped(monkeypatch: pytest.MonkeyPatch) -> set[int]:
+    """Let a run start with next to no room and stop after few events; return what it was short of, as it comes up."""
+    short_of: set[int] = set()
+
+    def more_room(state: State, stop: int) -> State:
+        short_of.add(stop)
+        return room.more_room(state, stop)
+
+    monkeypatch.setattr(engine, "more_room", more_room)
     monkeypatch.setattr(room, "FIRST_WORDS", 1)
     monkeypatch.setattr(room, "FIRST_NODES", 41)
     monkeypatch.setattr(room, "FIRST_HEAP", 1)
@@ -55,6 +71,7 @@ def cramped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(room, "SPARE_CLASSES", 5)
     monkeypatch.setattr(room, "POOL", 1)
     monkeypatch.setattr(engine, "EVENTS_AT_A_TIME", 7)
+    return short_of
 
 
 def test_random_worlds_agree_row_by_row() -> None:
@@ -68,10 +85,15 @@ def test_long_queues_agree_row_by_row() -> None:
     check_worlds(crowded_world, range(CROWDED))
 
 
-@pytest.mark.usefixtures("cramped")
-def test_worlds_agree_when_room_runs_short() -> None:
+def test_sizes_of_their_own_agree_row_by_row() -> None:
+    check_worlds(varied_world, range(CROWDED))
+
+
+def test_worlds_agree_when_room_runs_short(cramped: set[int]) -> None:
     check_worlds(random_world, range(10_000, 10_040))
     check_worlds(crowded_world, range(10_000, 10_004))
+    check_worlds(varied_world, range(10_000, 10_004))
+    assert cramped == {NEED_NODES, NEED_SLOTS, NEED_CLASSES, NEED_REQUESTS, NEED_IDLE_RUNS, NEED_HEAP}
 
 
 @pytest.mark.soak

@@ -193,6 +193,13 @@ def test_what_a_source_knows_is_kept() -> None:
     assert frame["slow_workers"].to_list() == [False, True, True, True]
 
 
+def test_a_null_list_of_models_is_absent_and_an_empty_one_is_any() -> None:
+    frame = trace_of([1, 1, 1]).frame.with_columns(pl.Series("models", [None, [], ["m"]], dtype=pl.List(pl.String)))
+    trace = Trace(name="t", format="traffic", frame=frame, rows_read=3, refused={})
+    traffic = filled(trace, FillRule.parsed("models=weighted"), weights=ModelWeights(counts={"a": 1}, source="s")).frame
+    assert traffic["models"].to_list() == [["a"], [], ["m"]]
+
+
 def test_a_size_that_is_given_stays_below_what_was_used() -> None:
     frame = trace_of([500]).frame.with_columns(pl.Series("max_length", [100], dtype=pl.Int64))
     traffic = filled(Trace(name="t", format="traffic", frame=frame, rows_read=1, refused={}), FillRule()).frame

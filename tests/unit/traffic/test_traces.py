@@ -14,6 +14,8 @@ from horde_policy.errors import FrameError, InputError
 from horde_policy.imports.quirks import segments
 from horde_policy.imports.trace_frame import TRACE, Trace, TraceOptions
 from horde_policy.imports.traces import FORMAT_NAMES, detect_format, load_trace
+from horde_policy.replay.fill import filled
+from horde_policy.replay.fill_rule import FillRule
 from tests.unit.traffic.paths import TRACES
 
 AZURE = "TIMESTAMP,ContextTokens,GeneratedTokens\n"
@@ -375,6 +377,16 @@ def test_our_own_schema_keeps_its_order_and_what_it_knows(tmp_path: Path) -> Non
 def test_our_own_schema_is_refused_whole_by_row_column_and_rule(text: str, message: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=message):
         load_trace(written(tmp_path, "t.csv", text))
+
+
+def test_our_own_schema_as_json_lines_may_leave_out_what_is_filled(tmp_path: Path) -> None:
+    rows = [
+        {"created": "2026-11-29T18:00:00Z", "output_tokens": 20},
+        {"created": "2026-11-29T18:00:01Z", "max_length": 90, "models": []},
+    ]
+    text = "\n".join(json.dumps(row) for row in rows)
+    traffic = filled(load_trace(written(tmp_path, "t.jsonl", text)), FillRule()).frame
+    assert traffic.select("max_length", "models", "output_tokens").rows() == [(80, [], 20), (90, [], 90)]
 
 
 def test_a_doubled_file_of_our_own_says_so(tmp_path: Path) -> None:

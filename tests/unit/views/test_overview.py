@@ -8,7 +8,7 @@ from horde_policy.settings import AllowanceSettings
 from horde_policy.sources.demo import DEMO_FOLDER
 from horde_policy.sources.recorded import load_recorded
 from horde_policy.views.exports import headings
-from horde_policy.views.overview import board_columns, board_rows, headline, pulse_tiles, shown_rows
+from horde_policy.views.overview import board_columns, board_rows, export_frame, headline, pulse_tiles, shown_rows
 from horde_policy.views.state import SORTS, ViewState
 from horde_policy.views.status import status_line
 from tests.unit.board.made import AT, listed, snapshot, worker
@@ -138,3 +138,11 @@ def test_the_export_has_every_column_of_the_boards_frame_with_its_unit() -> None
     names = headings(BOARD_ROWS)
     assert names["wait_named_s"] == "wait_named_s (s)"
     assert list(names) == board().frame().columns
+
+
+def test_what_is_exported_is_what_is_shown_in_its_order() -> None:
+    made = board()
+    shown = shown_rows(made.rows, ViewState(sort="queued", descending=True, states=("falling",)))
+    frame = export_frame(made, shown)
+    assert frame["model"].to_list() == ["any model", *(row.model for row in shown.rows)]
+    assert BOARD_ROWS.checked(frame).equals(frame)
