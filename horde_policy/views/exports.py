@@ -52,14 +52,6 @@ class Stamp:
         }
 
 
-class Stamped(Protocol):
-    """What can say where an export comes from."""
-
-    def columns(self) -> dict[str, str | int]:
-        """Return the stamp's columns, by heading with unit."""
-        ...
-
-
 def safe_cell(value: object) -> object:
     """Return a cell that no spreadsheet reads as a formula: text that begins like one gets an apostrophe in front.
 
