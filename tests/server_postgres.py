@@ -4,9 +4,9 @@ Use it by importing the fixtures into a test module::
 
     from tests.server_postgres import postgres_server, postgres_url  # noqa: F401
 
-``postgres_url`` is a fresh database for each test. The system's own instance is never touched. As root the server runs as
-the user ``postgres``, which it insists on. The cluster does not wait for the disk (``fsync = off``): a power cut in the
-middle of a test is not what these tests are about.
+``postgres_url`` is a fresh schema for each test, which the URL's ``options`` make the default one. The system's own
+instance is never touched. As root the server runs as the user ``postgres``, since it refuses root. The cluster does not
+wait for the disk (``fsync = off``): a power cut in the middle of a test is not what these tests are about.
 """
 
 import os
@@ -48,7 +48,7 @@ def postgres_programs() -> Path | None:
 
 @dataclass
 class PostgresServer:
-    """A running cluster; ``url()`` makes a new database in it."""
+    """A running cluster; ``url()`` makes a new schema in it."""
 
     programs: Path
     folder: Path
@@ -56,7 +56,7 @@ class PostgresServer:
     password: str
     user: str | None
     server: "subprocess.Popen[bytes] | None" = None
-    databases: int = field(default=0)
+    schemas: int = field(default=0)
 
     def start(self) -> None:
         log = (self.folder / "log").open("ab")
@@ -86,11 +86,12 @@ class PostgresServer:
         return f"postgresql://owner:{self.password}@127.0.0.1:{self.port}/{database}"
 
     def url(self) -> str:
-        self.databases += 1
-        name = f"test_{self.databases}"
+        """Make an empty schema, in a thousandth of the time that a database takes, and return the URL that lands in it."""
+        self.schemas += 1
+        name = f"test_{self.schemas}"
         with psycopg.connect(self.address("postgres"), autocommit=True) as connection:
-            connection.execute(f"CREATE DATABASE {name}".encode())
-        return self.address(name)
+            connection.execute(f"CREATE SCHEMA {name}".encode())
+        return self.address("postgres") + f"?options=-csearch_path%3D{name}"
 
 
 def _free_port() -> int:

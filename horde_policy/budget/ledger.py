@@ -9,10 +9,11 @@ import os
 import secrets
 import socket
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from decimal import Decimal
 from pathlib import Path
+from typing import Self
 
 from horde_policy.budget.audit import Audit, BudgetStatus, audit_of, budget_status, holds_in, measured_excess
 from horde_policy.budget.books import Books, Conflict, NewHold
@@ -24,7 +25,7 @@ from horde_policy.budget.prices import Price
 from horde_policy.budget.refusal import Refusal
 from horde_policy.budget.reservation import Reservation
 from horde_policy.budget.settlement import Ending, EndingRules, Outcome, outcome_of
-from horde_policy.budget.store import Store
+from horde_policy.budget.store import Session, Store
 from horde_policy.budget.upkeep import Upkeep
 from horde_policy.budget.usage import TokenUsage
 from horde_policy.clock import Clock, SystemClock
@@ -35,6 +36,7 @@ __all__ = ["Ledger"]
 WHAT = "ledger"
 EXPIRY_S = 3600.0
 MAX_ATTEMPT = 10**6
+MOST_TURNS = 1000
 MAX_EXPIRY_S = 366 * 86_400
 
 
@@ -122,6 +124,13 @@ class Ledger:
         """Close every connection; open holds stay open."""
         self.store.close()
 
+    def __enter__(self) -> Self:
+        """Return the ledger itself; leaving the block closes it."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
     def set_budget(self, name: str, *limits: Limit) -> None:
         """Make a budget, or replace its limits; what is spent and held in a running window stays.
 
@@ -184,7 +193,7 @@ class Ledger:
             model=checked_name(model if model is not None else reservation.price.model, "model"),
             expiry_us=self._expiry_us,
         )
-        answer = self.store.write(lambda session: self._books.admit(session, new))
+        answer = self._until_answered(lambda session: self._books.admit(session, new))
         if isinstance(answer, Conflict):
             raise _conflict(answer, request_id, attempt)
         return answer
@@ -255,7 +264,7 @@ class Ledger:
         ConflictError
             The hold is not open, or the new money is less than what is held.
         """
-        answer = self.store.write(lambda session: self._books.raise_hold(session, hold, reservation))
+        answer = self._until_answered(lambda session: self._books.raise_hold(session, hold, reservation))
         if isinstance(answer, Conflict):
             raise _conflict(answer, hold.request_id, hold.attempt)
         return answer
@@ -339,6 +348,14 @@ class Ledger:
     def audit(self) -> Audit:
         """Return whether every counter equals its rows and entries, and the money by label."""
         return self.store.read(audit_of)
+
+    def _until_answered(self, work: Callable[[Session], Hold | Refusal | Conflict | None]) -> Hold | Refusal | Conflict:
+        """Ask until the store answers: each time it does not, another copy has made room between check and look."""
+        for _ in range(MOST_TURNS):
+            answer = self.store.write(work)
+            if answer is not None:
+                return answer
+        raise StoreError(self.name, "budget store unavailable: other copies change the budget all the time")
 
     def _expire(self, request_id: str, attempt: int) -> Hold | None:
         return self.store.write(lambda session: self._books.expire(session, request_id, attempt))

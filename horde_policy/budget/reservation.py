@@ -11,7 +11,7 @@ from decimal import Decimal
 from typing import Literal, get_args
 
 from horde_policy.budget.body import MAX_TOKENS, Ask, bytes_to_tokens
-from horde_policy.budget.money import EXACT, MAX_PICO, money_text, pico_up
+from horde_policy.budget.money import EXACT, MAX_LIMIT_PICO, money_text, pico_up
 from horde_policy.budget.prices import CacheAsked, Price
 from horde_policy.errors import ConfigError, InputError
 
@@ -166,8 +166,7 @@ def reserve_cost(
     reserved = _reserved(ask, targets, output_tokens, rule)
     holds = [_hold_atto(price, tokens, ask.choices * reserved) for price in targets]
     hold_pico = pico_up(max(holds))
-    if hold_pico > MAX_PICO:
-        raise InputError("reservation", "hold", money_text(hold_pico), f"must be at most {money_text(MAX_PICO)}")
+    _check_size(hold_pico)
     dearest = holds.index(max(holds))
     price = targets[dearest]
     return Reservation(
@@ -198,6 +197,7 @@ def resized(reservation: Reservation, reserved_tokens: int) -> Reservation:
         raise InputError("reservation", "reserved tokens", reserved_tokens, f"must be a whole number from 0 to {MAX_TOKENS}")
     tokens = reservation.input_estimate_tokens
     hold = max(_hold_atto(price, tokens, reservation.choices * reserved_tokens) for price in reservation.prices)
+    _check_size(pico_up(hold))
     return replace(reservation, reserved_tokens=reserved_tokens, hold_pico=pico_up(hold))
 
 
@@ -225,6 +225,11 @@ def affordable_tokens(reservation: Reservation, left_pico: int, output_tokens: i
         if per_token:
             fits = min(fits, room // per_token)
     return None if fits >= reserve else fits
+
+
+def _check_size(hold_pico: int) -> None:
+    if hold_pico > MAX_LIMIT_PICO:
+        raise InputError("reservation", "hold", money_text(hold_pico), f"must be at most {money_text(MAX_LIMIT_PICO)}")
 
 
 def _hold_atto(price: Price, input_tokens: int, output_tokens: int) -> int:

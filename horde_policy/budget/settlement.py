@@ -8,7 +8,7 @@ estimate is kept, taken literally although one price makes the second part of th
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from horde_policy.budget.money import pico_half_even, pico_up
+from horde_policy.budget.money import MAX_LIMIT_PICO, money_text, pico_half_even, pico_up
 from horde_policy.budget.prices import Price
 from horde_policy.budget.reservation import Reservation
 from horde_policy.budget.usage import TokenUsage
@@ -72,7 +72,7 @@ def outcome_of(
     Raises
     ------
     InputError
-        An unknown ending, or usage of a request that never left.
+        An unknown ending, usage of a request that never left, or a cost of more than 4 million dollars.
 
     Examples
     --------
@@ -96,6 +96,7 @@ def outcome_of(
     price_id = at.price_id if priced else None
     if usage is not None and usage.complete and priced:
         cost = pico_half_even(usage.cost_atto(at))
+        _check_size(cost)
         return Outcome(state="settled", cost_pico=cost, usage=usage, flags=flags, price_id=price_id)
     if usage is None and (
         ended == "never_sent"
@@ -104,7 +105,13 @@ def outcome_of(
     ):
         return Outcome(state="released", cost_pico=0, flags=flags)
     kept = max(reservation.hold_pico, reservation.input_pico, _known_pico(reservation, usage, at) if priced else 0)
+    _check_size(kept)
     return Outcome(state="kept", cost_pico=kept, usage=usage, flags=flags, price_id=price_id)
+
+
+def _check_size(cost_pico: int) -> None:
+    if cost_pico > MAX_LIMIT_PICO:
+        raise InputError("settlement", "cost", money_text(cost_pico), f"must be at most {money_text(MAX_LIMIT_PICO)} a request")
 
 
 def _known_pico(reservation: Reservation, usage: TokenUsage | None, price: Price) -> int:

@@ -1,15 +1,15 @@
 """The state as of one poll: its keyframe and what changed since, folded."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
 from horde_policy.history.states import ModelState, WorkerState
 from horde_policy.history.tables import LABELS, MODEL_STATES, PART_STATES, POLLS, PROFILES, WORKER_STATES
 
-__all__ = ["PollRow", "StateAt", "keyframe_of", "last_poll", "poll_at", "state_at"]
+__all__ = ["PollRow", "StateAt", "keyframe_of", "last_poll", "make_keyframe", "poll_at", "state_at"]
 
 
 class PollRow(NamedTuple):
@@ -21,6 +21,7 @@ class PollRow(NamedTuple):
     lag_us: int
 
 
+_COUNTS = ("requests_fulfilled", "uncompleted_jobs", "uptime_s")
 _POLL = (POLLS.c.poll, POLLS.c.at_us, POLLS.c.models_known, POLLS.c.lag_us)
 
 
@@ -92,3 +93,29 @@ def state_at(connection: sa.Connection, source: int, poll: int) -> StateAt:
         {model: state for model, state in models.items() if state.listed},
         {row[0]: row[1] for row in part_rows},
     )
+
+
+def _is_there(state: Mapping[str, Any]) -> bool:
+    """Tell whether a row says that its worker is there, its model listed."""
+    return bool(state.get("listed", True)) and state.get("profile", 0) is not None
+
+
+def make_keyframe(connection: sa.Connection, source: int, poll: int) -> None:
+    """Let a poll hold everything, so that it no longer rests on the polls numbered before it."""
+    first = keyframe_of(connection, source, poll)
+    if first == poll:
+        return
+    for table, key in ((WORKER_STATES, "worker"), (MODEL_STATES, "model"), (PART_STATES, "part")):
+        c = table.c
+        rows = sa.select(table).where(c.source == source, c.poll >= first, c.poll <= poll).order_by(c.poll)
+        held: dict[object, dict[str, Any]] = {}
+        for row in connection.execute(rows).mappings():
+            before, state = held.get(row[key]), dict(row)
+            if table is WORKER_STATES and before is not None and all(row[count] is None for count in _COUNTS):
+                state |= {count: before[count] for count in _COUNTS}
+            held[row[key]] = state
+        there = [state | {"poll": poll} for state in held.values() if _is_there(state)]
+        connection.execute(sa.delete(table).where(c.source == source, c.poll == poll))
+        if there:
+            connection.execute(table.insert(), there)
+    connection.execute(POLLS.update().where(POLLS.c.source == source, POLLS.c.poll == poll).values(keyframe=True))

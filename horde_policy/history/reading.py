@@ -28,6 +28,7 @@ __all__ = [
     "PART_CHANGES",
     "POLL_ROWS",
     "WORKER_CHANGES",
+    "Run",
     "SourceSpan",
     "chosen_source",
     "events_between",
@@ -35,6 +36,7 @@ __all__ = [
     "model_changes",
     "part_changes",
     "polls_between",
+    "runs_between",
     "snapshot_at",
     "sources_in",
     "worker_changes",
@@ -210,7 +212,7 @@ def snapshot_at(store: HistoryStore, at: datetime, source: str | None = None) ->
 
 
 @dataclass(frozen=True, slots=True)
-class _Run:
+class Run:
     """Polls that follow each other in number and in time; the state at the first rests on the keyframe."""
 
     keyframe: int
@@ -236,12 +238,17 @@ def _frame(result: sa.CursorResult[Any], schema: dict[str, Any]) -> pl.DataFrame
     return pl.DataFrame(dict(zip(schema, columns, strict=True)), schema=schema)
 
 
-def _runs(connection: sa.Connection, source: int, polls: pl.DataFrame) -> list[_Run]:
+def _runs(connection: sa.Connection, source: int, polls: pl.DataFrame) -> list[Run]:
     numbers = polls["poll"].to_numpy()
     if not numbers.size:
         return []
     pieces = np.split(numbers, np.flatnonzero(np.diff(numbers) != 1) + 1)
-    return [_Run(keyframe_of(connection, source, int(piece[0])), int(piece[0]), int(piece[-1])) for piece in pieces]
+    return [Run(keyframe_of(connection, source, int(piece[0])), int(piece[0]), int(piece[-1])) for piece in pieces]
+
+
+def runs_between(connection: sa.Connection, source: int, start: datetime, end: datetime) -> list[Run]:
+    """Return the polls of a range in the order of time, as runs of numbers without a break."""
+    return _runs(connection, source, _polls(connection, source, start, end))
 
 
 def polls_between(store: HistoryStore, start: datetime, end: datetime, source: str | None = None) -> pl.DataFrame:

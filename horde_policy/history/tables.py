@@ -4,8 +4,8 @@ Rows are keyed by poll, so that the file is written at its end and stays full; e
 holds every worker and model anew. The state at an instant is a keyframe and the changes after it, a bounded read.
 
 What changed at a poll is told against the poll with the number before it. Numbers follow the order of writing: polls that were
-imported into a gap, or before the first poll, have later numbers than what follows them in time, and begin with a keyframe.
-Read in the order of time, polls are therefore a row of *runs*, each of numbers without a break; mostly there is just one.
+imported into a gap, or before the first poll, have later numbers than what follows them in time. Read in the order of time,
+polls are therefore a row of *runs*, each of numbers without a break, each beginning with a keyframe; mostly there is just one.
 
 Whole-number columns hold instants in microseconds since the Unix epoch, UTC. A speed with one decimal, as the server writes
 it, is kept in tenths; any other is kept as it is in ``…_raw``. Null is not reported.

@@ -127,9 +127,8 @@ def compact(store: HistoryStore) -> None:
     StoreError
         Another program is reading or writing for too long, or there is no room for the copy.
     """
-    with store.named_errors(), store.engine.connect() as connection:
-        raw = connection.execution_options(isolation_level="AUTOCOMMIT")
-        raw.exec_driver_sql("VACUUM")
+    with store.named_errors(), store.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        connection.exec_driver_sql("VACUUM")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,7 @@
 import streamlit as st
 
 from horde_policy.board.detail import model_detail
-from horde_policy.ui import model_page, past_page, what_if
+from horde_policy.ui import model_page, past_page, probe, what_if
 from horde_policy.ui.history import find_past
 from horde_policy.ui.page import open_source, show_problems
 from horde_policy.views.model import answer
@@ -24,6 +24,7 @@ what_if.show_what_if(opened, detail, found)
 past_page.show_trend(opened, detail, past)
 model_page.show_workers(opened, detail)
 model_page.show_refusal(opened, detail)
+probe.show_probe(opened)
 model_page.show_sentences(opened, detail, rules, found)
 model_page.show_unknowns(detail)
 show_problems(opened.snapshot)
