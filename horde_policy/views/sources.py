@@ -104,7 +104,7 @@ def _cells(source: SourceFigures, now: datetime) -> dict[str, grid.Cell]:
     found = [] if snapshot is None else [problem for problem in snapshot.problems if problem.level == "problem"]
     synthetic = ", synthetic" if snapshot is not None and snapshot.synthetic and source.kind != "demo" else ""
     return {
-        "source": grid.name_cell(source.title, sub=shortened(visible(source.where), 60)),
+        "source": grid.name_cell(source.title, sub=shortened(visible(_where(source)), 40)),
         "kind": KINDS.get(source.kind, source.kind) + synthetic,
         "state": STATES[source.state],
         "age": _age_cell(source, now),
@@ -113,6 +113,12 @@ def _cells(source: SourceFigures, now: datetime) -> dict[str, grid.Cell]:
         "problems": NOT_REPORTED if snapshot is None else count(len(found)),
         "trouble": {"text": visible(look.sentence())} if look is not None and wrong else "",
     }
+
+
+def _where(source: SourceFigures) -> str:
+    """Return where a source is; of a folder its last two names, since where it lies on the server is nobody's business."""
+    parts = source.where.rstrip("/").split("/")
+    return source.where if source.kind != "recorded" else "/".join(parts[-2:])
 
 
 def _age_cell(source: SourceFigures, now: datetime) -> grid.Cell:
@@ -191,9 +197,11 @@ RECORDED_COLUMNS: Final = [
 
 
 def store_sentence(info: StoreInfo) -> str:
-    """Return what the store holds, in one sentence; its name carries no password."""
-    sources = len(info.sources)
-    return f"{visible(info.name)} holds {count(sources)} source{'s' if sources != 1 else ''} in {info.bytes_ / 1e6:,.1f} MB."
+    """Return what the store holds, in one sentence; of where it lies only the last name is told."""
+    number = len(info.sources)
+    sources = "1 source" if number == 1 else f"{count(number)} sources"
+    name = visible(info.name.rpartition("/")[2])
+    return f"The history {name} holds {sources} in {info.bytes_ / 1e6:,.1f} MB."
 
 
 def recorded_rows(info: StoreInfo, recorders: Sequence[RecorderStatus]) -> list[grid.Row]:
