@@ -90,10 +90,7 @@ def _rank(column: str) -> pl.Expr:
 
 
 def cell_rules(settings: AllowanceSettings) -> tuple[CellRule, ...]:
-    """Return the consistency rules of horde.md §7.4, the first that applies being the one to show.
-
-    The range of possible allowances follows from the settings: by default none is above 4096, and ``<=512`` is the floor.
-    """
+    """Return the rules of horde.md §7.4, the first that applies being the one to show; the settings bound the allowances."""
     asked, allowed, outcome = _rank("requested_size"), _rank("allowance_size"), pl.col("outcome")
     least, most = (SIZES.index(size_of(tokens)) for tokens in (settings.floor_tokens, settings.ceiling_tokens))
     under = outcome.is_in(["funded", "refused"]) & (asked < allowed)

@@ -5,12 +5,15 @@
 
 from horde_policy.imports.counts import Counts
 from horde_policy.imports.mapping import Mapping, load_mapping
+from horde_policy.imports.names import SERIES_SELECTOR
+from horde_policy.imports.parquet import write_parquet
 from horde_policy.imports.read import Imported, count_samples, read_exports, read_samples
 from horde_policy.imports.report import ImportReport
 from horde_policy.imports.samples import Samples, merged
 from horde_policy.imports.unpack import ExportFile
 
 __all__ = [
+    "SERIES_SELECTOR",
     "Counts",
     "ExportFile",
     "ImportReport",
@@ -22,4 +25,5 @@ __all__ = [
     "merged",
     "read_exports",
     "read_samples",
+    "write_parquet",
 ]

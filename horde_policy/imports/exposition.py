@@ -228,7 +228,6 @@ class _Exposition:
                 quote_char=None,
                 schema={"series": pl.String, "value": pl.Float64, "t": pl.Float64},
                 encoding="utf8-lossy",
-                comment_prefix="#",
                 ignore_errors=True,
                 truncate_ragged_lines=True,
                 missing_columns="insert",
@@ -236,6 +235,8 @@ class _Exposition:
             )
         except PolarsError:
             return False
+        if b"#" in block:  # cheaper than to have Polars look for comments
+            frame = frame.filter(~pl.col("series").str.starts_with("#"))
         if not frame.height or frame["t"].null_count() or frame["value"].null_count() or frame["series"].null_count():
             return False
         code = self._series.codes(frame["series"])

@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 from horde_policy.frames.decisions import OUTCOMES, REQUESTERS, SIZE_EDGES_TOKENS, SIZES
 from horde_policy.imports.mapping import DIMENSIONS, Mapping, SeriesRule
 
-__all__ = ["Family", "Named", "Namer", "Part", "SeriesKey", "Temporality", "Unread", "metric_of", "size_word"]
+__all__ = ["SERIES_SELECTOR", "Family", "Named", "Namer", "Part", "SeriesKey", "Temporality", "Unread", "metric_of", "size_word"]
 
 Family = Literal["decisions", "estimated", "queue"]
 Part = Literal["value", "le", "bin", "native", "sum", "count", "created"]
@@ -27,6 +27,9 @@ _FAMILIES: tuple[tuple[Family, re.Pattern[str]], ...] = (
     ("estimated", re.compile(rf"horde_text_free_allowance_estimated_wait{_UNIT}(?P<suffix>_bucket|_sum|_count|_created)?")),
     ("queue", re.compile(rf"horde_text_queue_wait{_UNIT}(?P<suffix>_bucket|_sum|_count|_created)?")),
 )
+SERIES_SELECTOR = '{__name__=~"horde_text_(free_allowance_decisions|free_allowance_estimated_wait|queue_wait).*"}'
+"""What to ask a Prometheus or Mimir for: the three families under every name."""
+
 _STEMS = ("text_free_allowance", "text_queue_wait")
 
 _SPELLINGS: MappingOf[str, tuple[str, ...]] = {

@@ -4,7 +4,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import numpy as np
 import polars as pl
 
@@ -26,8 +28,10 @@ from horde_policy.imports.unpack import MAX_UNPACKED_BYTES, ExportFile, Unpacked
 
 __all__ = ["Imported", "Source", "count_samples", "read_exports", "read_samples"]
 
-Source = Path | str | bytes | memoryview | ExportFile
-"""An export: a file, a folder of files, or its bytes; :class:`ExportFile` gives bytes a name."""
+Source = Path | str | bytes | memoryview | ExportFile | dict[str, Any]
+"""An export: a file, a folder of files, its bytes, or a parsed answer of the Prometheus API; :class:`ExportFile` names bytes."""
+
+_ONE = (Path, str, bytes, memoryview, ExportFile, dict)
 
 _READERS: dict[Form, Callable[[Unpacked, ReadLog], RunBuilder]] = {
     "exposition": read_exposition,
@@ -81,7 +85,7 @@ def read_exports(
     Parameters
     ----------
     sources
-        One export or many: files, folders, bytes.
+        One export or many: files, folders, bytes, or parsed answers of the Prometheus API.
     mapping
         What a person says about exports that do not speak for themselves; it overrides the built-in spellings.
     max_unpacked_bytes
@@ -113,11 +117,21 @@ def read_samples(
     """Return the merged samples of exports, a report of each file, and their problems; see :func:`read_exports`."""
     mapping = mapping or Mapping()
     parts, files, problems = [], [], []
-    for file in _files(sources):
-        samples, report, found = _read(file, mapping, max_unpacked_bytes)
+    for file, chosen in _files(sources):
+        try:
+            samples, report, found = _read(file, mapping, max_unpacked_bytes)
+        except InputError as error:
+            if chosen:
+                raise
+            problems.append(Problem("unreadable_file", file.name, f"left out: {error}"))
+            continue
         parts.append(samples)
         files.append(report)
         problems.extend(found)
+    if not parts:
+        raise InputError(
+            "export", "", [problem.subject for problem in problems], "are all the files there are, and none can be read"
+        )
     everything = merged(parts)
     _check_untimed(parts, everything)
     if everything.conflicts:
@@ -154,21 +168,26 @@ def count_samples(
     )
 
 
-def _files(sources: Source | Sequence[Source]) -> Iterable[ExportFile]:
-    listed = [sources] if isinstance(sources, Source) else list(sources)
+def _files(sources: Source | Sequence[Source]) -> Iterable[tuple[ExportFile, bool]]:
+    """Give the files, and whether each was chosen itself; what lies in a folder beside the exports is only reported."""
+    listed = [sources] if isinstance(sources, _ONE) else list(sources)
     if not listed:
         raise InputError("export", "", "no file", "was given: name at least one")
     for number, source in enumerate(listed, start=1):
         if isinstance(source, ExportFile):
-            yield source
-        elif isinstance(source, bytes | memoryview):
-            yield ExportFile("export" if len(listed) == 1 else f"export {number}", source)
+            yield source, True
+        elif isinstance(source, bytes | memoryview | dict):
+            data = msgspec.json.encode(source) if isinstance(source, dict) else source
+            yield ExportFile("export" if len(listed) == 1 else f"export {number}", data), True
         else:
             path = Path(source)
-            inside = sorted(one for one in path.iterdir() if one.is_file()) if path.is_dir() else [path]
+            if not path.is_dir():
+                yield ExportFile(path.name, path), True
+                continue
+            inside = sorted(one for one in path.iterdir() if one.is_file() and not one.name.startswith("."))
             if not inside:
                 raise InputError("export", "", str(path), "is a folder without files")
-            yield from (ExportFile(one.name, one) for one in inside)
+            yield from ((ExportFile(one.name, one), False) for one in inside)
 
 
 def _read(file: ExportFile, mapping: Mapping, limit_bytes: int) -> tuple[Samples, FileReport, list[Problem]]:

@@ -22,6 +22,14 @@ _FORMULA_STARTS = (*tuple("=+-@\t\r\n|%"), "＝", "＋", "－", "＠")
 _NOT_IN_FILE_NAMES = re.compile(r"[^A-Za-z0-9]+")
 
 
+class Stamped(Protocol):
+    """Anything that says where an export comes from."""
+
+    def columns(self) -> dict[str, str | int]:
+        """Return the stamp's columns, by heading with unit."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stamp:
     """Where an export comes from: the source, when its data are from, the settings' digest, the request it is for."""
@@ -42,14 +50,6 @@ class Stamp:
             "size asked (tokens)": self.max_length_tokens,
             "context asked (tokens)": self.max_context_tokens,
         }
-
-
-class Stamped(Protocol):
-    """What can say where an export comes from."""
-
-    def columns(self) -> dict[str, str | int]:
-        """Return the stamp's columns, by heading with unit."""
-        ...
 
 
 def safe_cell(value: object) -> object:

@@ -150,8 +150,8 @@ class TestForgottenSeries:
         imported = read_exports(exposition(sorted([*busy, *rare, *gone], key=lambda one: one[1])))
         assert outcomes(imported)["free"] == (290, 290)
         assert imported.report.instances[0].restarts == ()
-        # 4 at 60 may have been counted before the window; then 5 - 4, 1 again from nothing, and no fall at 1500
-        assert outcomes(imported)["refused"] == (1 + 1, 4 + 1 + 1)
+        # 4 at 60 may have been counted before the window; then 5 - 4, and after each silence 1 from nothing
+        assert outcomes(imported)["refused"] == (1 + 1 + 1, 4 + 1 + 1 + 1)
 
     def test_in_coarse_steps_too(self) -> None:
         busy = [(metric("free"), [(at, 10_000 + at // 10) for at in range(0, 36_000, 900)])]
@@ -291,6 +291,17 @@ class TestDelta:
         imported = read_exports(b"".join(lines))
         assert outcomes(imported) == {"free": (9, 9)}
         assert imported.before.decisions["count_high"].to_list() == [900]
+
+    def test_an_export_that_is_there_twice_counts_once(self) -> None:
+        lines = [otlp(number(n, at - 60, at, outcome="free"), temporality=1) for n, at in ((5, 60), (7, 120), (7, 180))]
+        assert outcomes(read_exports([b"".join(lines), lines[1] + lines[2]])) == {"free": (19, 19)}
+
+    def test_deltas_whose_time_a_cumulative_record_of_the_same_counter_covers_are_left_out(self) -> None:
+        deltas = [otlp(number(n, at - 60, at, outcome="free"), temporality=1) for n, at in ((5, 60), (7, 120), (2, 180))]
+        sums = [otlp(number(n, 0, at, outcome="free")) for n, at in ((5, 60), (12, 120))]
+        imported = read_exports([b"".join(deltas), b"".join(sums)])
+        assert outcomes(imported) == {"free": (14, 14)}
+        assert "two_forms" in codes(imported)
 
     def test_delta_histograms(self) -> None:
         lines = [

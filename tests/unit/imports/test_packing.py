@@ -171,6 +171,17 @@ class TestDetection:
         with pytest.raises(InputError, match="name at least one"):
             read_exports([])
 
+    def test_what_lies_beside_the_exports_in_a_folder_is_left_out_and_said(self, tmp_path: Path) -> None:
+        (tmp_path / "week.prom").write_bytes(PLAIN)
+        (tmp_path / "notes.md").write_text("# Notes\nnothing", encoding="utf-8")
+        (tmp_path / ".hidden").write_bytes(b"x")
+        imported = read_exports(tmp_path)
+        assert outcomes(imported) == {"free": (3, 3)}
+        assert [(problem.code, problem.subject) for problem in imported.problems] == [("unreadable_file", "notes.md")]
+        (tmp_path / "week.prom").unlink()
+        with pytest.raises(InputError, match="none can be read"):
+            read_exports(tmp_path)
+
     def test_the_report_is_plain(self) -> None:
         report = rich().report
         text = json.dumps(report.to_dict())

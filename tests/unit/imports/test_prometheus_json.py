@@ -35,6 +35,11 @@ class TestPrometheusAnswers:
         part = whole["data"] if cut == "data" else whole["data"]["result"]
         assert outcomes(read_exports(json.dumps(part, indent=1).encode())) == {"free": (3, 3)}
 
+    def test_an_answer_that_a_client_has_parsed(self) -> None:
+        answer = json.loads(matrix({metric("free"): [(0, 1), (60, 4)]}))
+        assert outcomes(read_exports(answer)) == {"free": (3, 3)}
+        assert outcomes(read_exports([answer, answer])) == {"free": (3, 3)}
+
     def test_native_histograms(self) -> None:
         def state(at: float, buckets: list[list[Any]]) -> list[Any]:
             return [T0 + at, {"count": str(sum(int(b[3]) for b in buckets)), "sum": "50", "buckets": buckets}]

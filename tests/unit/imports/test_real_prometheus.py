@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from horde_policy.imports import read_exports
+from horde_policy.imports import SERIES_SELECTOR, load_mapping, read_exports
 from tests.server_prometheus import PrometheusServer, metrics_endpoint, prometheus_is_there, running_prometheus
 from tests.unit.imports.production_week import DAY, Week, produced
 from tests.unit.imports.test_production_week import check_within
@@ -15,7 +15,7 @@ from tests.unit.imports.test_production_week import check_within
 pytestmark = [pytest.mark.server, pytest.mark.skipif(not prometheus_is_there(), reason="Debian's prometheus is not installed")]
 
 STEP_S = 3600
-NAMES = '{__name__=~"horde_text_(free_allowance_decisions|free_allowance_estimated_wait|queue_wait).*"}'
+NAMES = SERIES_SELECTOR
 
 
 @pytest.fixture(scope="module")
@@ -74,8 +74,6 @@ def test_a_range_that_is_too_long_is_refused_by_the_server_and_said(server: Prom
 
 
 def test_increase_by_outcome_needs_a_mapping_and_is_added(server: PrometheusServer, week: Week, tmp_path: Path) -> None:
-    from horde_policy.imports import load_mapping
-
     query = f"sum by (horde_outcome) (increase(horde_text_free_allowance_decisions_total[{2 * STEP_S}s]))"
     answer = server.get(
         "query_range", query=query, start=str(week.begin + 2 * STEP_S), end=str(week.begin + 7 * DAY), step=str(2 * STEP_S)
