@@ -6,7 +6,15 @@ from horde_policy.frames.input_columns import flags, instants, name_lists, real_
 from horde_policy.frames.schemas import UTC_INSTANT, Column, Schema
 from horde_policy.units import DEFAULT_MAX_CONTEXT_TOKENS, MAX_LENGTH_LIMIT_TOKENS
 
-__all__ = ["ANONYMOUS_PRIORITY_KUDOS", "REQUESTER", "TRAFFIC", "normalised_traffic"]
+__all__ = [
+    "ANONYMOUS_PRIORITY_KUDOS",
+    "REQUESTER",
+    "TRAFFIC",
+    "normalised_requests",
+    "normalised_traffic",
+    "request_ids",
+    "row_numbers",
+]
 
 REQUESTER = pl.Enum(["anonymous", "registered", "shared_key"])
 """Who asks (A25)."""
@@ -57,13 +65,18 @@ def normalised_traffic(frame: pl.DataFrame) -> pl.DataFrame:
     Traceback (most recent call last):
     horde_policy.errors.InputError: traffic, row 0, column max_length: 16385 must be at most 16384
     """
+    ids = request_ids(frame)
+    return TRAFFIC.checked(normalised_requests(frame).with_columns(row_numbers(frame.height) if ids is None else ids))
+
+
+def normalised_requests(frame: pl.DataFrame) -> pl.DataFrame:
+    """Return what :func:`normalised_traffic` returns, without the ids; raises the same of these columns."""
     what = "traffic"
     created = instants(frame, what, "created")
     models = name_lists(frame, what, "models")
     requester = words(frame, what, "requester", REQUESTER)
     max_length = whole_numbers(frame, what, "max_length", absent=None, least=1, most=MAX_LENGTH_LIMIT_TOKENS)
     columns = [
-        _request_ids(frame),
         created,
         models,
         requester,
@@ -76,20 +89,28 @@ def normalised_traffic(frame: pl.DataFrame) -> pl.DataFrame:
         flags(frame, what, "allow_downgrade", absent=False),
         real_numbers(frame, what, "priority", absent=_default_priority(frame, requester)),
     ]
-    return TRAFFIC.checked(pl.DataFrame(columns))
+    return pl.DataFrame(columns)
 
 
-def _request_ids(frame: pl.DataFrame) -> pl.Series:
-    """Return the ids, the row number where absent; an id that stands twice is refused at its second row."""
+def request_ids(frame: pl.DataFrame) -> pl.Series | None:
+    """Return the ids, the row number where one is absent; null if all are. An id that stands twice is refused."""
     ids = texts(frame, "traffic", "request_id", required=False)
+    if ids.null_count() == frame.height:
+        return None
     if ids.null_count():
-        rows = pl.int_range(0, frame.height, eager=True).cast(pl.String).alias("request_id")
-        if ids.null_count() == frame.height:
-            return rows
-        ids = ids.zip_with(ids.is_not_null(), rows)
+        ids = ids.zip_with(ids.is_not_null(), row_numbers(frame.height))
     if ids.n_unique() != len(ids):
         refuse_first("traffic", ids, ~ids.is_first_distinct(), "must be unique, and stands twice")
     return ids
+
+
+def row_numbers(height: int) -> pl.Series:
+    """Return the row numbers from 0 as texts: the ids of requests that have none.
+
+    >>> row_numbers(2).to_list()
+    ['0', '1']
+    """
+    return pl.int_range(0, height, eager=True).cast(pl.String).alias("request_id")
 
 
 def _default_priority(frame: pl.DataFrame, requester: pl.Series) -> pl.Series | float:

@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from horde_policy.frames.fleet import normalised_fleet
-from horde_policy.frames.traffic import normalised_traffic
+from horde_policy.frames.traffic import normalised_requests, request_ids
 from horde_policy.replay.kernel import assign_bases, classify, rehash, tightest
 from horde_policy.replay.kernel_run import table_of
 from horde_policy.replay.kernel_types import (
@@ -58,7 +58,7 @@ class World:
     Attributes
     ----------
     request_id, worker_id
-        Of each traffic row and each fleet row.
+        Of each traffic row (null: the row numbers) and each fleet row.
     order
         Traffic row of each request in order of arrival; null if the traffic is in that order.
     created, priority, context_level, output, asked, flags, cls
@@ -69,7 +69,7 @@ class World:
         The largest number of workers, and of threads, online together.
     """
 
-    request_id: pl.Series
+    request_id: pl.Series | None
     worker_id: pl.Series
     order: Ints | None
     created: Ints
@@ -284,11 +284,11 @@ def prepare(traffic: pl.DataFrame, fleet: pl.DataFrame) -> World:
     InputError
         A value or a column breaks a rule of ``replay.md``, "Inputs".
     """
-    traffic, fleet = normalised_traffic(traffic), normalised_fleet(fleet)
-    created = traffic["created"].to_physical().to_numpy()
+    ids, sent, fleet = request_ids(traffic), normalised_requests(traffic), normalised_fleet(fleet)
+    created = sent["created"].to_physical().to_numpy()
     in_order = bool((created[1:] >= created[:-1]).all())
     order = None if in_order else np.argsort(created, kind="stable")
-    sent = traffic if order is None else traffic.drop("request_id")[order]
+    sent = sent if order is None else sent[order]
     names = fleet["models"].explode(empty_as_null=False).unique().sort().to_list()
     arrays = _fleet_arrays(fleet, names)
     owner = np.repeat(np.arange(fleet.height, dtype=np.int32), np.diff(arrays.model_start))
@@ -298,7 +298,7 @@ def prepare(traffic: pl.DataFrame, fleet: pl.DataFrame) -> World:
     classes, count, requests = _classified(bases, arrays, base_of, sent)
     classes, group = _merged(bases, classes, count, arrays, by_model)
     return World(
-        request_id=traffic["request_id"],
+        request_id=ids,
         worker_id=fleet["worker_id"],
         order=order,
         created=_shared(sent["created"]),

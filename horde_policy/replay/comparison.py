@@ -8,6 +8,7 @@ from typing import Any
 import polars as pl
 
 from horde_policy.errors import FrameError
+from horde_policy.policy.exact import quotient
 from horde_policy.units import MICROSECONDS_PER_S
 
 __all__ = ["CHANGE", "GAINS", "LOSSES", "changes", "comparison"]
@@ -41,7 +42,7 @@ def _fates(sent: pl.DataFrame) -> pl.DataFrame:
     after_us = (pl.col("finished") - pl.col("created")).dt.total_microseconds()
     return facts.sort("first_row").select(
         "first_row", "served", "paid", "delivered_tokens", "queue_wait_s", "attempt",
-        answer_s=pl.when("served").then(after_us / MICROSECONDS_PER_S),
+        answer_s=pl.when("served").then(quotient(after_us, MICROSECONDS_PER_S)),
     )  # fmt: skip
 
 

@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from horde_policy.frames.runs import OUTCOME, REASON, RUNS, STATUS
 from horde_policy.frames.schemas import UTC_INSTANT
+from horde_policy.frames.traffic import row_numbers
 from horde_policy.replay.classes import World
 from horde_policy.replay.kernel_types import (
     COMPLETED,
@@ -78,11 +79,12 @@ def run_frame(world: World, state: State) -> pl.DataFrame:
 
 def _ids(world: World, state: State, repeats: int) -> tuple[pl.Series, pl.Series]:
     """Return request_id and retry_of."""
+    ids = row_numbers(world.requests) if world.request_id is None else world.request_id
     none = pl.Series("retry_of", [None], dtype=pl.String).new_from_index(0, world.requests)
     if not repeats:
-        return world.request_id, none
+        return ids, none
     origin = state.requests.origin[:repeats]
     row = origin if world.order is None else world.order[origin]
-    first = world.request_id.gather(pl.Series(row))
+    first = ids.gather(pl.Series(row))
     again = first + "#" + pl.Series(state.requests.attempt[:repeats]).cast(pl.String)
-    return pl.concat([world.request_id, again]), pl.concat([none, first.alias("retry_of")])
+    return pl.concat([ids, again]), pl.concat([none, first.alias("retry_of")])

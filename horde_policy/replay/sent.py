@@ -7,6 +7,7 @@ from horde_policy.frames.fleet import normalised_fleet
 from horde_policy.frames.runs import RUNS
 from horde_policy.frames.schemas import UTC_INSTANT
 from horde_policy.frames.traffic import normalised_traffic
+from horde_policy.policy.exact import quotient
 from horde_policy.policy.telemetry import LARGEST_SIZE_BUCKET, SIZE_BUCKETS
 from horde_policy.settings import AllowanceSettings, ReplaySettings
 from horde_policy.units import MICROSECONDS_PER_S
@@ -63,7 +64,7 @@ def sent_requests(run: pl.DataFrame, traffic: pl.DataFrame, fleet: pl.DataFrame,
     completed = pl.col("status") == "completed"
     return sent.with_columns(
         requested_size=size_of(pl.col("max_length")),
-        busy_s=(pl.col("finished") - pl.col("started")).dt.total_microseconds() / MICROSECONDS_PER_S,
+        busy_s=quotient((pl.col("finished") - pl.col("started")).dt.total_microseconds(), MICROSECONDS_PER_S),
         delivered_tokens=pl.when(completed).then(pl.min_horizontal("output_tokens", "admitted_max_length")).otherwise(0),
     )
 

@@ -2,6 +2,7 @@
 
 import polars as pl
 
+from horde_policy.policy.exact import quotient
 from horde_policy.settings import ReplaySettings
 
 
@@ -58,7 +59,7 @@ def work_is_what_was_done(traffic: pl.DataFrame, fleet: pl.DataFrame, settings: 
         .sort("started")
         .join_asof(periods, left_on="started", right_on="online_from", by="worker_id", check_sortedness=False)
         .with_columns(
-            takes_us=(pl.min_horizontal("output_tokens", "admitted_max_length") * 1e6 / pl.col("speed")).ceil(),
+            takes_us=quotient(pl.min_horizontal("output_tokens", "admitted_max_length") * 1e6, pl.col("speed")).ceil(),
             busy_us=(pl.col("finished") - pl.col("started")).dt.total_microseconds(),
             limit_us=pl.lit(None if settings.job_timeout_s is None else round(settings.job_timeout_s * 1e6), pl.Int64),
         )
