@@ -3,7 +3,9 @@
 HordePolicyError
 ├── ConfigError        a setting that makes no sense (A4, B-rules): setting, value, rule
 ├── InputError         bad input from a person or a file: what, where, value, rule
-│   └── FrameError     a frame that does not match its schema: frame, column
+│   ├── FrameError     a frame that does not match its schema: frame, column
+│   ├── MissingPriceError    a model that no price table prices: a missing price is not zero
+│   └── ConflictError  a ledger entry that exists with other figures: the first is kept
 ├── SourceError        a source that gives no answer: source
 │   ├── SourceUnavailable
 │   ├── SourceThrottled      carries retry_after_s
@@ -20,9 +22,11 @@ from typing import Literal
 
 __all__ = [
     "ConfigError",
+    "ConflictError",
     "FrameError",
     "HordePolicyError",
     "InputError",
+    "MissingPriceError",
     "Problem",
     "ReplayCancelled",
     "ReplayError",
@@ -86,6 +90,14 @@ class InputError(HordePolicyError):
 
 class FrameError(InputError):
     """A frame does not match its schema: a column is missing, or has another type."""
+
+
+class MissingPriceError(InputError):
+    """A model has no price at that time: it is refused under a hard budget, never taken as free."""
+
+
+class ConflictError(InputError):
+    """A request and attempt is in the ledger with other figures, or ended otherwise: the first entry is kept."""
 
 
 class SourceError(HordePolicyError):

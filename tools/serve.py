@@ -7,6 +7,7 @@ runs it. The dashboard stops with this program.
 import argparse
 import http.client
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -18,11 +19,11 @@ LONGEST_START_S = 90.0
 OK = 200
 
 
-def ran_once(port: int, timeout_s: float) -> bool:
+def ran_once(port: int, base_path: str, timeout_s: float) -> bool:
     """Ask the dashboard to run its script; tell whether it did."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=timeout_s)
     try:
-        connection.request("GET", "/_stcore/script-health-check")
+        connection.request("GET", f"{base_path}/_stcore/script-health-check")
         return connection.getresponse().status == OK
     except (OSError, http.client.HTTPException):
         return False
@@ -34,16 +35,21 @@ def main() -> int:
     """Run the dashboard until it is stopped; return its exit code."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--port", type=int, default=8501)
+    parser.add_argument("--base-path", default="", help="the path under which a proxy serves it, e.g. horde/policy")
     parser.add_argument("--no-browser", action="store_true", help="only say where the dashboard is")
     options, further = parser.parse_known_args()
     command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.port", str(options.port), *further]
+    base_path = f"/{options.base_path.strip('/')}" if options.base_path.strip("/") else ""
+    if base_path:
+        command += ["--server.baseUrlPath", base_path]
     with subprocess.Popen(command, cwd=ROOT) as dashboard:
+        signal.signal(signal.SIGTERM, lambda _number, _frame: dashboard.terminate())
         try:
             until = time.monotonic() + LONGEST_START_S
-            while dashboard.poll() is None and time.monotonic() < until and not ran_once(options.port, 30.0):
+            while dashboard.poll() is None and time.monotonic() < until and not ran_once(options.port, base_path, 30.0):
                 time.sleep(0.2)
             if dashboard.poll() is None:
-                url = f"http://127.0.0.1:{options.port}"
+                url = f"http://127.0.0.1:{options.port}{base_path}"
                 print(f"The dashboard is at {url} (stop with Ctrl-C)", flush=True)
                 if not options.no_browser and (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
                     webbrowser.open(url)

@@ -18,6 +18,7 @@ from horde_policy.frames.workers import WORKERS
 
 __all__ = [
     "GONE",
+    "UNLISTED",
     "ModelState",
     "Parts",
     "WorkerState",
@@ -26,6 +27,8 @@ __all__ = [
     "packed_speed",
     "part_bodies",
     "parts_from_bodies",
+    "profile_fields",
+    "unpacked_flags",
     "unpacked_speed",
     "worker_states",
     "workers_frame",
@@ -59,6 +62,14 @@ class WorkerState(NamedTuple):
     def kept_apart(self) -> tuple[object, ...]:
         """Return what makes two states differ: all but the lifetime counts."""
         return self[:4]
+
+    def without_counts(self) -> "WorkerState":
+        """Return the state as it is written between keyframes: with no lifetime counts."""
+        return WorkerState(*self[:4], None, None, None)
+
+    def with_counts_of(self, before: "WorkerState") -> "WorkerState":
+        """Return the state with the lifetime counts of an earlier one, if it was written without any."""
+        return self if self[4:] != (None, None, None) else WorkerState(*self[:4], *before[4:])
 
 
 class ModelState(NamedTuple):
@@ -105,12 +116,27 @@ def _packed_flags(values: Iterable[bool | None]) -> int:
     return packed
 
 
-def _unpacked_flags(packed: int, count: int) -> list[bool | None]:
-    values: list[bool | None] = []
-    for _ in range(count):
-        packed, digit = divmod(packed, 3)
-        values.append(None if digit == 2 else bool(digit))
-    return values[::-1]
+def unpacked_flags(packed: int | None) -> dict[str, bool | None]:
+    """Return ``measured``, ``online`` and ``maintenance`` of a worker's packed flags.
+
+    >>> unpacked_flags(_packed_flags([True, None, False]))
+    {'measured': True, 'online': None, 'maintenance': False}
+    """
+    values: dict[str, bool | None] = {}
+    rest = packed or 0
+    for name in reversed(_FLAG_FIELDS):
+        rest, digit = divmod(rest, 3)
+        values[name] = None if digit == 2 else bool(digit)
+    return {name: values[name] for name in _FLAG_FIELDS}
+
+
+def profile_fields(body: str) -> dict[str, Any]:
+    """Return what a worker declares by its profile, by the names of the workers frame.
+
+    >>> profile_fields('["w",["m"],512,4096,1,null,null,false,null]')["max_length"]
+    512
+    """
+    return dict(zip(_PROFILE_FIELDS, json.loads(body), strict=True))
 
 
 def worker_states(workers: pl.DataFrame) -> dict[str, WorkerState]:
@@ -131,8 +157,7 @@ def workers_frame(states: Mapping[str, WorkerState]) -> pl.DataFrame:
     for worker_id, state in states.items():
         if state.profile is None:
             continue
-        row: dict[str, Any] = dict(zip(_PROFILE_FIELDS, json.loads(state.profile), strict=True))
-        row |= dict(zip(_FLAG_FIELDS, _unpacked_flags(state.flags or 0, len(_FLAG_FIELDS)), strict=True))
+        row = profile_fields(state.profile) | unpacked_flags(state.flags)
         row["worker_id"] = worker_id
         row["speed_tok_per_s"] = unpacked_speed(state.speed_tenths, state.speed_raw)
         row["requests_fulfilled"] = state.requests_fulfilled

@@ -6,6 +6,7 @@ that move cannot reset a choice (T7), and nothing in the URL can stop a page.
 """
 
 import os
+from dataclasses import dataclass
 
 import streamlit as st
 
@@ -13,7 +14,7 @@ from horde_policy.settings import AllowanceSettings, load_settings
 from horde_policy.views.grid import query_text
 from horde_policy.views.state import ViewState, parse_view_state
 
-__all__ = ["begin_run", "deployment_settings", "link", "read_state", "say", "seed", "take_notices", "write_state"]
+__all__ = ["Links", "begin_run", "deployment_settings", "links", "read_state", "say", "seed", "take_notices", "write_state"]
 
 _SEEN = "address.seen"
 _SEEDED = "address.seeded"
@@ -46,10 +47,25 @@ def write_state(**changes: object) -> None:
     st.query_params.from_dict(state.changed(**changes).query(deployment_settings()))
 
 
-def link(state: ViewState, *, within: bool = False, **changes: object) -> str:
-    """Return the query string of a link: to another page what all pages share and the fields named, ``within`` a page all."""
-    base = deployment_settings()
-    return query_text(state.changed(**changes).query(base) if within else state.shared_query(base, **changes))
+@dataclass(frozen=True, slots=True)
+class Links:
+    """Makes the query strings of links from one state; the deployment's settings are read once for all of them."""
+
+    state: ViewState
+    base: AllowanceSettings
+
+    def elsewhere(self, **changes: object) -> str:
+        """Return the query of a link to another page: what all pages share, and the fields named."""
+        return query_text(self.state.shared_query(self.base, **changes))
+
+    def within(self, **changes: object) -> str:
+        """Return the query of a link to the same page with some fields changed."""
+        return query_text(self.state.changed(**changes).query(self.base))
+
+
+def links(state: ViewState) -> Links:
+    """Return what makes the links of a page that shows this state."""
+    return Links(state, deployment_settings())
 
 
 def begin_run() -> None:

@@ -20,20 +20,38 @@ def show_board(opened: Opened) -> None:
     state, board = opened.state, opened.board
     rows = board.groups if state.grouped else board.rows
     shown = overview.shown_rows(rows, state)
+    links = address.links(state)
     show_grid(
-        overview.board_columns(state, board.strip_sizes, lambda **changes: address.link(state, within=True, **changes)),
-        overview.board_rows(shown, board, lambda **changes: address.link(state, **changes)),
+        overview.board_columns(state, board.strip_sizes, links.within),
+        overview.board_rows(shown, board, links.elsewhere),
         key="overview.board",
         alt=f"Models of {opened.status.source} with their free output allowance at {count(state.max_length_tokens)} tokens",
         here="overview",
         target="model",
+        ceiling=board.settings.ceiling_tokens,
     )
     with st.container(horizontal=True, vertical_alignment="center"):
+        if state.wall:
+            st.button("Leave the wall screen", key="overview.wall", on_click=_set_wall, args=(False,), type="tertiary")
+            return
         if shown.hidden:
             _say_hidden(shown)
         else:
             st.caption(f"{count(len(shown.rows))} rows", width="content")
         _offer_files(opened, shown)
+        st.button(
+            "Wall screen",
+            key="overview.wall",
+            on_click=_set_wall,
+            args=(True,),
+            type="tertiary",
+            icon=":material/tv:",
+            help="The board alone, in large type.",
+        )
+
+
+def _set_wall(on: bool) -> None:  # noqa: FBT001 (a callback's argument)
+    address.write_state(wall=on)
 
 
 def _say_hidden(shown: overview.Shown) -> None:
@@ -56,7 +74,7 @@ def _offer_files(opened: Opened, shown: overview.Shown) -> None:
     board, stamp = opened.board, opened.stamp
     st.download_button(
         "CSV",
-        lambda: to_csv(board.frame([*shown.rows]), headings(BOARD_ROWS), stamp),
+        lambda: to_csv(overview.export_frame(board, shown), headings(BOARD_ROWS), stamp),
         file_name("overview", stamp, "csv"),
         "text/csv",
         key="overview.csv",
@@ -67,7 +85,7 @@ def _offer_files(opened: Opened, shown: overview.Shown) -> None:
     )
     st.download_button(
         "Parquet",
-        lambda: to_parquet(board.frame([*shown.rows]), stamp),
+        lambda: to_parquet(overview.export_frame(board, shown), stamp),
         file_name("overview", stamp, "parquet"),
         "application/vnd.apache.parquet",
         key="overview.parquet",

@@ -18,14 +18,14 @@ import streamlit as st
 from horde_policy.clock import Clock, SystemClock
 from horde_policy.errors import Problem
 from horde_policy.frames.snapshot import Snapshot
-from horde_policy.sources.catalogue import Catalogue, configured_sources
-from horde_policy.sources.horde import LiveSource
+from horde_policy.sources.catalogue import Catalogue, Entry, configured_sources
+from horde_policy.sources.horde import LiveSource, RateLimit
 from horde_policy.sources.poller import Look, Pollers
 from horde_policy.ui import components
 from horde_policy.views.state import ViewState
 from horde_policy.views.status import Status, status_line
 
-__all__ = ["Seen", "content_id", "look_at", "show_status", "source_labels", "source_problems"]
+__all__ = ["Seen", "Standing", "content_id", "look_at", "show_status", "source_labels", "source_problems", "standings"]
 
 WAITING_EVERY_S = 1
 """While a source has not answered yet, the page looks again this often, also with refresh off: it is still opening."""
@@ -125,13 +125,43 @@ def source_problems() -> tuple[Problem, ...]:
     return _desk().catalogue.problems
 
 
-def look_at(source: str) -> Seen | None:
-    """Return a look at a source, which is asked only if that is due; null if no such source is configured."""
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How a configured source stands: its entry, the last look (null: never chosen, so never asked), and its limits."""
+
+    entry: Entry
+    look: Look | None
+    limits: Mapping[str, RateLimit]
+
+
+def standings() -> tuple[tuple[Standing, ...], datetime]:
+    """Return how every configured source stands, and the present; nothing is asked."""
+    desk = _desk()
+    started = desk.pollers.started()
+
+    def standing(entry: Entry) -> Standing:
+        poller = started.get(entry.key)
+        if poller is None:
+            return Standing(entry, None, {})
+        limits = poller.source.client.rate_limits().items() if isinstance(poller.source, LiveSource) else ()
+        return Standing(entry, poller.peek(), {str(name): limit for name, limit in limits})
+
+    return tuple(standing(entry) for entry in desk.catalogue.entries), desk.clock.now().astimezone(UTC)
+
+
+def look_at(source: str, *, patient: bool = False) -> Seen | None:
+    """Return a look at a source, which is asked only if that is due; null if no such source is configured.
+
+    A page that has good figures does not wait for newer ones, so that nobody's click does; the timer's look (``patient``)
+    does, for the short while that the poller allows, and so does a look that finds nothing or what is stale.
+    """
     desk = _desk()
     if source not in desk.catalogue.keys():  # noqa: SIM118 (a catalogue's keys are its own)
         return None
     poller = desk.pollers.poller(source)
-    look = poller.latest()
+    look = poller.latest(wait_s=0.0)
+    if patient or look.snapshot is None or look.state == "stale":
+        look = poller.latest()
     return Seen(poller.source.name, look, desk.clock.now().astimezone(UTC), desk.content_id(source, look))
 
 
@@ -144,7 +174,7 @@ def show_status(state: ViewState, seen: Seen) -> None:
 
     def look_again() -> None:
         # The first call is part of the page's own run, which has just looked; the later ones are the timer's.
-        now = first.pop() if first else look_at(state.source)
+        now = first.pop() if first else look_at(state.source, patient=True)
         if now is None or now.shows != st.session_state[_SHOWN]:
             st.rerun()
         components.status(key="shared.status", data=now.status.data(ticking=every is not None, refresh_s=state.refresh_s))

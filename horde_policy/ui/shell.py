@@ -25,6 +25,13 @@ MARGINS = """<style>
 </style>"""
 """Streamlit's wide layout keeps 5 rem at each side, which no setting changes and a board has no room for."""
 
+WALL = """<style>
+html { font-size: 19px; }
+[data-testid="stSidebar"], [data-testid="stHeader"], [data-testid="stExpandSidebarButton"] { display: none; }
+[data-testid="stMainBlockContainer"] { padding-top: 1rem; }
+</style>"""
+"""For a screen on a wall: larger, without controls."""
+
 
 @dataclass(frozen=True, slots=True)
 class PageEntry:
@@ -97,8 +104,10 @@ def frame(sections: Mapping[str, Sequence[PageEntry]]) -> Navigation:
     except ConfigError as error:
         st.error(escape_markdown(str(error)), title="The settings of this deployment make no sense", icon=":material/build:")
         st.stop()
+    st.html(MARGINS + (WALL if state.wall else ""))
+    if state.wall:
+        return page
     page.draw(state)
-    st.html(MARGINS)
     with st.container(horizontal=True, vertical_alignment="center", key="shared.controls"):
         controls.source_chooser(live.source_labels(), state)
         controls.refresh_chooser(state)

@@ -19,7 +19,15 @@ __all__ = ["selected_id", "show_frame", "show_grid"]
 
 
 def show_grid(
-    columns: Sequence[Column], rows: Sequence[Row], *, key: str, alt: str, empty: str = "", here: str = "", target: str = ""
+    columns: Sequence[Column],
+    rows: Sequence[Row],
+    *,
+    key: str,
+    alt: str,
+    empty: str = "",
+    here: str = "",
+    target: str = "",
+    ceiling: int = 0,
 ) -> None:
     """Show a table whose rows can be read, reached by keyboard and opened as links; up to some thousand rows.
 
@@ -28,7 +36,7 @@ def show_grid(
     ValueError
         ``alt`` is blank, or two rows have one id.
     """
-    components.grid(key=key, data=grid_data(columns, rows, alt=alt, empty=empty, here=here, target=target))
+    components.grid(key=key, data=grid_data(columns, rows, alt=alt, empty=empty, here=here, target=target, ceiling=ceiling))
 
 
 def show_frame(

@@ -21,11 +21,12 @@ __all__ = [
     "grid_data",
     "name_cell",
     "query_text",
+    "spark_cell",
     "state_cell",
     "strip_cell",
 ]
 
-ColumnKind = Literal["name", "state", "allowance", "strip", "badges", "text"]
+ColumnKind = Literal["name", "state", "allowance", "strip", "spark", "text"]
 Cell = str | Mapping[str, object] | Sequence[str] | None
 """What one cell holds; its form follows the kind of its column."""
 
@@ -44,7 +45,7 @@ class Column:
     wrap: bool = False
     query: str | None = None
     sorted: Literal["ascending", "descending"] | None = None
-    sizes: tuple[str, ...] = ()
+    sizes: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +70,14 @@ def query_text(query: Mapping[str, Sequence[str]]) -> str:
 
 
 def grid_data(
-    columns: Sequence[Column], rows: Sequence[Row], *, alt: str, empty: str = "", here: str = "", target: str = ""
+    columns: Sequence[Column],
+    rows: Sequence[Row],
+    *,
+    alt: str,
+    empty: str = "",
+    here: str = "",
+    target: str = "",
+    ceiling: int = 0,
 ) -> dict[str, object]:
     """Return what the table part is given.
 
@@ -84,6 +92,9 @@ def grid_data(
     here, target
         The name of this page, and of the page that a row opens, as they stand in the address.
 
+    ceiling
+        The largest allowance, which a strip's boxes are filled to; only for tables with a strip.
+
     Raises
     ------
     ValueError
@@ -93,7 +104,7 @@ def grid_data(
     --------
     >>> data = grid_data([Column(key="n", label="n")], [Row(id="a", cells={"n": "1"})], alt="Numbers")
     >>> data["rows"]
-    [{'id': 'a', 'cells': {'n': '1'}, 'query': None, 'pinned': False, 'out': False}]
+    [{'id': 'a', 'cells': {'n': '1'}}]
     """
     if not alt.strip():
         raise ValueError("a table needs its alt text")
@@ -101,12 +112,20 @@ def grid_data(
         raise ValueError("two rows have one id")
     return {
         "columns": [_column(column) for column in columns],
-        "rows": [{"id": r.id, "cells": dict(r.cells), "query": r.query, "pinned": r.pinned, "out": r.out} for r in rows],
+        "rows": [_row(row) for row in rows],
         "alt": alt,
         "empty": empty,
         "here": here,
         "target": target,
+        "ceiling": ceiling,
+        "words": {state: [words.label, words.bad, words.text] for state, words in STATES.items()},
     }
+
+
+def _row(row: Row) -> dict[str, object]:
+    # What says nothing is left out: a board of hundreds of models goes over the wire each time it changes.
+    said = {"query": row.query, "pinned": row.pinned, "out": row.out}
+    return {"id": row.id, "cells": dict(row.cells)} | {name: value for name, value in said.items() if value not in (None, False)}
 
 
 def _column(column: Column) -> dict[str, object]:
@@ -125,72 +144,62 @@ def _column(column: Column) -> dict[str, object]:
     }
 
 
-def name_cell(name: str, *, sub: str = "") -> dict[str, object]:
+def name_cell(name: str, *, sub: str = "") -> Cell:
     r"""Return the cell of a name from the network, what is unseen in it made visible.
 
-    >>> name_cell("a\u202eb")["text"]
+    >>> name_cell("a\u202eb")
     'a⟨U+202E⟩b'
     """
-    return {"text": visible(name) or "(empty name)", "sub": sub, "title": visible(name)}
+    text = visible(name) or "(empty name)"
+    return {"text": text, "sub": sub} if sub else text
 
 
-def state_cell(state: str, *, text: str = "") -> dict[str, object]:
-    """Return the cell of a state: its word, whether it is bad news, and its sentence as the tooltip.
+def state_cell(state: str, *, text: str = "") -> Cell:
+    """Return the cell of a state; the part knows its word. The tooltip is what is given, else the state's own sentence.
 
-    >>> state_cell("no_worker")["label"], state_cell("no_worker")["bad"]
-    ('no worker', True)
+    >>> state_cell("no_worker")
+    'no_worker'
     """
-    words = STATES[state]
-    return {"state": state, "label": words.label, "bad": words.bad, "title": text or words.text}
+    return {"state": state, "title": text} if text else state
 
 
-def allowance_cell(
-    state: str, *, allowance: int | None, at_high: int | None, at_low: int | None, ceiling: int
-) -> dict[str, object]:
-    """Return the cell of an allowance: the figure, its bar on the scale up to the ceiling, and its range.
+def allowance_cell(state: str, *, allowance: int | None, at_high: int | None, ceiling: int) -> Cell:
+    """Return the cell of an allowance: the figure, its bar on the scale up to the ceiling, and what is left at worst.
 
     The bar is solid as far as the allowance holds at worst, and hatched from there to the named allowance.
 
-    >>> cell = allowance_cell("falling", allowance=2304, at_high=512, at_low=4096, ceiling=4096)
-    >>> cell["text"], cell["fill"], cell["worst"], cell["sub"]
-    ('2,304', 0.5625, 0.125, 'at worst 512')
-    >>> allowance_cell("unknown", allowance=None, at_high=None, at_low=None, ceiling=4096)["fill"] is None
-    True
+    >>> allowance_cell("falling", allowance=2304, at_high=512, ceiling=4096)
+    {'state': 'falling', 'text': '2,304', 'fill': 0.5625, 'worst': 0.125, 'sub': 'at worst 512'}
+    >>> allowance_cell("unknown", allowance=None, at_high=None, ceiling=4096)
+    {'state': 'unknown', 'text': '—', 'fill': None, 'worst': None, 'sub': ''}
     """
 
     def share(tokens: int | None) -> float | None:
-        return None if tokens is None else min(1.0, tokens / ceiling)
+        return None if tokens is None else round(min(1.0, tokens / ceiling), 4)
 
-    if allowance is None:
-        return {"state": state, "text": count(None), "fill": None, "worst": None, "sub": "", "title": "not known"}
-    worst = None if at_high is None else min(at_high, allowance)
-    title = f"{count(allowance)} tokens by the named queue; at worst {count(worst) if worst is not None else 'not known'}"
-    if at_low is not None:
-        title += f"; {count(at_low)} if nothing that is queued goes to these workers"
+    worst = None if at_high is None or allowance is None else min(at_high, allowance)
     return {
         "state": state,
         "text": count(allowance),
         "fill": share(allowance),
         "worst": share(worst),
         "sub": "" if worst == allowance else f"at worst {count(worst)}",
-        "title": title,
     }
 
 
-def strip_cell(sizes: Sequence[tuple[int, str, int | None, str]], *, ceiling: int) -> dict[str, object]:
-    """Return the cell of the sizes side by side, from (size, state, allowance, sentence) each.
+def strip_cell(sizes: Sequence[tuple[str, int | None]]) -> Cell:
+    """Return the cell of the sizes side by side, from the state and the allowance at each size of the column.
 
-    >>> strip_cell([(80, "full", 4096, "all"), (512, "too_large", 512, "no one")], ceiling=4096)["label"]
-    '80 tokens: full; 512 tokens: too large'
+    >>> strip_cell([("full", 4096), ("too_large", 512), ("unknown", None)])
+    ['full 4096', 'too_large 512', 'unknown']
     """
-    return {
-        "label": "; ".join(f"{count(size)} tokens: {STATES[state].label}" for size, state, _, _ in sizes),
-        "sizes": [
-            {
-                "state": state,
-                "fill": None if allowance is None or state in ("no_worker", "too_large") else min(1.0, allowance / ceiling),
-                "title": f"{count(size)} tokens: {STATES[state].label}. {text}",
-            }
-            for size, state, allowance, text in sizes
-        ],
-    }
+    return [state if allowance is None else f"{state} {allowance}" for state, allowance in sizes]
+
+
+def spark_cell(points: Sequence[float | None], text: str) -> Cell:
+    """Return the cell of a small line: shares of the ceiling in the order of time, null where not known, and its sentence.
+
+    >>> spark_cell([1.0, None, 0.125], "from 4,096 to 512")
+    {'points': [1.0, None, 0.125], 'text': 'from 4,096 to 512'}
+    """
+    return {"points": list(points), "text": text}

@@ -4,6 +4,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
+import polars as pl
+
 from horde_policy.board.rows import Board, Pulse, Row
 from horde_policy.settings import AllowanceSettings
 from horde_policy.units import MAX_LENGTH_LIMIT_TOKENS
@@ -14,14 +16,24 @@ from horde_policy.views.text import NOT_REPORTED, count, seconds, shortened, spe
 from horde_policy.views.tiles import tile
 from horde_policy.views.words import STATES, gloss
 
-__all__ = ["Shown", "banner_text", "board_columns", "board_rows", "headline", "pulse_tiles", "rule_sentence", "shown_rows"]
+__all__ = [
+    "Shown",
+    "banner_text",
+    "board_columns",
+    "board_rows",
+    "export_frame",
+    "headline",
+    "introduction",
+    "pulse_tiles",
+    "rule_sentence",
+    "shown_rows",
+]
 
 ANY_MODEL_ID: Final = "any model"
 DESCENDING_FIRST: Final = frozenset({"wait", "speed", "queued", "demand"})
 """Sorts whose first click puts the largest on top; the others put the smallest, or the worst state, there."""
 
 WORST_FIRST: Final = ("no_worker", "floor", "falling", "unknown", "too_large", "full")
-SHORT_SIZES: Final = {1024: "1k", 2048: "2k", 4096: "4k"}
 
 
 # --- sentences -----------------------------------------------------------------------------------------------------------
@@ -40,11 +52,18 @@ def rule_sentence(settings: AllowanceSettings) -> str:
     )
 
 
-def headline(pulse: Pulse, settings: AllowanceSettings) -> str:
-    """Return the answer to "is text generation all right?" as one sentence.
+def introduction(settings: AllowanceSettings, *, demo: bool) -> str:
+    """Return what the page is, for a newcomer; on the demo also where the real figures are.
 
-    Bad states are named with their number, then what is not full for another reason.
+    >>> introduction(AllowanceSettings(), demo=True).rpartition(". ")[2]
+    'These data are made up: the public AI Horde is one choice away, above, and is asked nothing before.'
     """
+    made_up = " These data are made up: the public AI Horde is one choice away, above, and is asked nothing before."
+    return rule_sentence(settings) + (made_up if demo else "")
+
+
+def headline(pulse: Pulse, settings: AllowanceSettings) -> str:
+    """Return the answer to "is text generation all right?" as one sentence, with the bad states and their number."""
     if pulse.models == 0:
         return "No model is listed and no worker serves one"
     full, models = pulse.states["full"], pulse.models
@@ -55,14 +74,8 @@ def headline(pulse: Pulse, settings: AllowanceSettings) -> str:
         sentence = f"{'Every one' if full else 'None'} of {count(models)} models gives {free}"
     else:
         sentence = f"{count(full)} of {count(models)} models {'gives' if full == 1 else 'give'} {free}"
-    rest = (
-        ("floor", "{} at the floor"),
-        ("no_worker", "{} without a worker"),
-        ("falling", "{} in between"),
-        ("too_large", "{} not for this size"),
-        ("unknown", "{} unknown"),
-    )
-    parts = [text.format(count(pulse.states[state])) for state, text in rest if pulse.states[state]]  # type: ignore[index]
+    bad = (("at the floor", pulse.states["floor"]), ("without a worker", pulse.states["no_worker"]))
+    parts = [f"{count(number)} {text}" for text, number in bad if number]
     return f"{sentence}; {', '.join(parts)}" if parts else sentence
 
 
@@ -83,17 +96,22 @@ def pulse_tiles(pulse: Pulse, status: Status) -> list[dict[str, object]]:
     parts: list[dict[str, object]] = [{"state": s, "number": n} for s in STATES if (n := pulse.states[s])]  # type: ignore[index]
     states = "Listed by the server, or served by a worker of its list: "
     states += ", ".join(f"{count(pulse.states[s])} {words.label}" for s, words in STATES.items() if pulse.states[s])  # type: ignore[index]
-    idle = [
-        f"{count(number)} {text}"
-        for number, text in ((pulse.maintenance_workers, "in maintenance"), (pulse.unmeasured_workers, "at assumed speed"))
-        if number
-    ]
+    others = [(pulse.states["falling"], "falling"), (pulse.states["too_large"] + pulse.states["unknown"], "other")]
+    counted = "Online, outside maintenance, owner not flagged"
+    counted += f"; {count(pulse.unmeasured_workers)} of them count at the assumed speed." if pulse.unmeasured_workers else "."
+    idle = f"{count(pulse.maintenance_workers)} more in maintenance" if pulse.maintenance_workers else ""
     queued = pulse.horde_wide_tokens if pulse.horde_wide_tokens is not None else pulse.listed_tokens
     requests = "" if pulse.queued_text_requests is None else f"{count(pulse.queued_text_requests)} requests"
     drain = "" if not pulse.drain_s else f"clears the queue in {seconds(pulse.drain_s)}"
     return [
-        tile("Models", count(pulse.models), help=states, parts=parts),
-        tile("Workers", count(pulse.open_workers), sub=", ".join(idle), help="Online, outside maintenance, owner not flagged."),
+        tile(
+            "Models",
+            count(pulse.models),
+            sub=", ".join(f"{count(n)} {word}" for n, word in others if n),
+            help=states,
+            parts=parts,
+        ),
+        tile("Workers", count(pulse.open_workers), sub=idle, help=counted),
         tile(
             "Combined speed",
             speed(pulse.speed_tok_per_s),
@@ -185,6 +203,11 @@ def _named(row: Row, words: Sequence[str]) -> bool:
     return all(word in names for word in words)
 
 
+def export_frame(board: Board, shown: Shown) -> pl.DataFrame:
+    """Return what is shown as a frame of ``BOARD_ROWS``: the row of any model, named so, and the rows in their order."""
+    return board.frame([board.any_model, *shown.rows]).with_columns(pl.col("model").fill_null(ANY_MODEL_ID))
+
+
 # --- cells ----------------------------------------------------------------------------------------------------------------
 
 
@@ -220,7 +243,7 @@ def board_columns(state: ViewState, strip_sizes: Sequence[int], link: Callable[.
             key="strip",
             label="By size",
             kind="strip",
-            sizes=tuple(SHORT_SIZES.get(size, str(size)) for size in strip_sizes),
+            sizes=tuple(strip_sizes),
             help="State and allowance at other sizes: " + gloss("size"),
         ),
     ]
@@ -231,7 +254,7 @@ def board_rows(shown: Shown, board: Board, link: Callable[..., str]) -> list[gri
     settings = board.settings
     pinned = grid.Row(
         id=ANY_MODEL_ID,
-        cells=_cells(board.any_model, settings) | {"model": {"text": "any model", "sub": "", "title": gloss("any_model")}},
+        cells=_cells(board.any_model, settings) | {"model": {"text": ANY_MODEL_ID, "title": gloss("any_model")}},
         query=link(models=()),
         pinned=True,
     )
@@ -241,7 +264,7 @@ def board_rows(shown: Shown, board: Board, link: Callable[..., str]) -> list[gri
 def _row(row: Row, settings: AllowanceSettings, link: Callable[..., str]) -> grid.Row:
     names = row.measure.models
     return grid.Row(
-        id="model " + "\n".join(names),
+        id=f"model {link(models=names)}",
         cells=_cells(row, settings),
         query=link(models=names),
         out=row.measure.state == "no_worker",
@@ -252,12 +275,11 @@ def _cells(row: Row, settings: AllowanceSettings) -> dict[str, grid.Cell]:
     measure = row.measure
     return {
         "model": _name(row),
-        "state": grid.state_cell(measure.state, text=visible(measure.notes[0].text) if measure.notes else ""),
+        "state": grid.state_cell(measure.state, text=_why(row)),
         "allowance": grid.allowance_cell(
             measure.state,
             allowance=measure.allowance_tokens,
             at_high=measure.allowance_at_high_tokens,
-            at_low=measure.allowance_at_low_tokens,
             ceiling=settings.ceiling_tokens,
         ),
         "wait": _wait(row),
@@ -271,24 +293,26 @@ def _cells(row: Row, settings: AllowanceSettings) -> dict[str, grid.Cell]:
         ),
         "largest": _largest(row),
         "demand": count(row.requests_day),
-        "strip": grid.strip_cell(
-            [(cell.max_length, cell.state, cell.allowance_tokens, _size_text(cell.allowance_tokens)) for cell in row.strip],
-            ceiling=settings.ceiling_tokens,
-        ),
+        "strip": grid.strip_cell([(cell.state, cell.allowance_tokens) for cell in row.strip]),
     }
 
 
+def _why(row: Row) -> str:
+    """Return the first note where the state needs one; the model's page has them all."""
+    measure = row.measure
+    return visible(measure.notes[0].text) if measure.notes and measure.state in ("no_worker", "too_large", "unknown") else ""
+
+
 def _name(row: Row) -> grid.Cell:
-    cell = grid.name_cell(row.model or ANY_MODEL_ID)
     several = len(row.measure.models)
+    sub = ""
     if several > 1:
-        cell["sub"] = f"{several} names: {shortened(visible(', '.join(row.measure.models)), 200)}"
-    elif row.maintenance_share is not None and row.maintenance_workers:
+        sub = f"{several} names: {shortened(visible(', '.join(row.measure.models)), 200)}"
+    elif row.maintenance_workers:
         only = row.serving_workers == 1
         who = "its only worker is" if only else f"{count(row.maintenance_workers)} of {count(row.serving_workers)} workers"
-        cell["sub"] = f"{who} in maintenance"
-    cell["title"] = "\n".join([str(cell["title"]), *(visible(note.text) for note in row.notes)])
-    return cell
+        sub = f"{who} in maintenance"
+    return grid.name_cell(row.model or ANY_MODEL_ID, sub=sub)
 
 
 def _with_sub(text: str, sub: str) -> grid.Cell:
@@ -301,8 +325,7 @@ def _wait(row: Row) -> grid.Cell:
         nobody = row.measure.state in ("no_worker", "too_large")
         why = "No worker is eligible, so there is no wait to estimate." if nobody else "The queue is not reported."
         return {"text": NOT_REPORTED, "title": why}
-    title = "\n".join(f"{s.name}: {seconds(s.wait_s)}. {s.reasoning}" for s in map(waits.scenario, ("low", "named", "high")))  # type: ignore[arg-type]
-    return {"text": seconds(waits.named_s), "sub": f"at worst {seconds(waits.worst_s)}", "title": title}
+    return {"text": seconds(waits.named_s), "sub": f"at worst {seconds(waits.worst_s)}"}
 
 
 def _largest(row: Row) -> grid.Cell:
@@ -312,7 +335,3 @@ def _largest(row: Row) -> grid.Cell:
     if row.measure.queued_tokens is None and row.measure.open_workers:
         return {"text": NOT_REPORTED, "title": "The queue is not reported."}
     return {"text": "none", "title": f"No worker takes a request of any size up to {count(MAX_LENGTH_LIMIT_TOKENS)} tokens."}
-
-
-def _size_text(allowance: int | None) -> str:
-    return "Allowance not known" if allowance is None else f"Allowance {count(allowance)} tokens"

@@ -98,6 +98,9 @@ def status_line(snapshot: Snapshot | None, *, name: str, state: SourceState, sen
             failing=failing,
             trouble=trouble,
         )
+    if trouble is None:
+        # A part that failed alone leaves the rest good; its problem says since when and what stands for it.
+        trouble = next((visible(p.text) for p in snapshot.problems if p.code == "part_failed" and p.level == "problem"), None)
     kind = snapshot.source_kind
     return Status(
         kind=kind,

@@ -13,8 +13,9 @@ banner = overview.banner_text(pulse)
 if banner:
     st.warning(banner, icon=":material/construction:")
 st.title(overview.headline(pulse, board.settings), anchor=False)
-st.caption(overview.rule_sentence(board.settings))
+st.caption(overview.introduction(board.settings, demo=opened.snapshot.source_kind == "demo"))
 components.pulse(key="overview.pulse", data={"tiles": overview.pulse_tiles(pulse, opened.status)})
-controls.board_filters(opened.state)
+if not opened.state.wall:
+    controls.board_filters(opened.state)
 board_page.show_board(opened)
 show_problems(opened.snapshot)

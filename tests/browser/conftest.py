@@ -60,7 +60,7 @@ def start_app(log: Path, *, warm: bool = True, **environment: str) -> App:
     """Start the app as an operator does (``warm``) or bare, and wait until it answers."""
     port = free_port()
     bare = ["-m", "streamlit", "run", "app.py", "--server.port", str(port)]
-    command = [sys.executable, *(["-m", "horde_policy.ui.serve", "--port", str(port)] if warm else bare)]
+    command = [sys.executable, *(["tools/serve.py", "--no-browser", "--port", str(port)] if warm else bare)]
     with log.open("wb") as out:
         process = subprocess.Popen(
             command, cwd=ROOT, env=own_environment(**environment), stdout=out, stderr=out, start_new_session=True
@@ -121,7 +121,7 @@ def new_app(tmp_path: Path) -> Iterator[Callable[..., App]]:
 def new_context(browser: Browser, **options: Any) -> BrowserContext:
     size = {"width": 1280, "height": 720}
     context = browser.new_context(**{"viewport": size, "timezone_id": "Europe/Berlin", "locale": "en-GB", **options})
-    context.set_default_timeout(20_000)
+    context.set_default_timeout(60_000)
     return context
 
 

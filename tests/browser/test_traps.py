@@ -29,7 +29,7 @@ def test_a_link_into_a_fresh_app_opens_its_page_inside_the_shell(new_app: Callab
 
 
 def test_without_a_first_run_the_same_link_would_open_under_page_not_found(tmp_path: Path, view: View) -> None:
-    # T2. When this fails Streamlit has mended it, and horde_policy/ui/serve.py is no longer needed.
+    # T2. When this fails Streamlit has mended it, and tools/serve.py is no longer needed.
     app = start_app(tmp_path / "log", warm=False)
     try:
         assert "Page not found" in "".join(dialogs(view(app).open("model")))

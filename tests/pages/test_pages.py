@@ -4,12 +4,14 @@ import json
 import shutil
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from horde_policy.clock import FixedClock
 from horde_policy.sources.demo import DEMO_FOLDER
+from horde_policy.sources.poller import WAIT_S, Look, Poller, Pollers
 from horde_policy.ui import live
 from horde_policy.views.text import visible
 from tests.make_hostile import MODEL_NAMES, TEXT, WORKER_NAMES
@@ -49,10 +51,10 @@ def test_every_recorded_folder_opens(app: NewApp, page: str, folder: str) -> Non
 
 
 def test_the_board_of_the_recorded_snapshot_has_the_figures_of_the_rule(app: NewApp) -> None:
-    rows = app().open(source="recorded-snapshot").rows()
-    cells = rows["koboldcpp/Cydonia-24B-v4.1"]["cells"]
+    shown = app().open(source="recorded-snapshot")
+    cells = shown.rows()["koboldcpp/Cydonia-24B-v4.1"]["cells"]
     assert cells["queued"] == "1,132"
-    assert cells["state"]["label"] == "full"
+    assert shown.state_of("koboldcpp/Cydonia-24B-v4.1") == "full"
     assert cells["wait"]["text"] == "21 s"  # 1132 tokens over 53.9 tok/s
     assert cells["wait"]["sub"].startswith("at worst 112 s")
 
@@ -81,7 +83,7 @@ def test_an_empty_fleet_is_a_board_that_says_so(app: NewApp) -> None:
     shown.assert_well()
     assert shown.title == "No model is listed and no worker serves one"
     assert list(shown.rows()) == ["any model"]
-    assert shown.rows()["any model"]["cells"]["state"]["label"] == "no worker"
+    assert shown.state_of("any model") == "no_worker"
     assert shown.tiles()["Workers"]["value"] == "0"
 
 
@@ -94,7 +96,7 @@ def test_a_queue_that_is_not_reported_is_a_dash_and_not_zero(
     monkeypatch.setenv("HORDE_POLICY_RECORDED", str(folder))
     shown = app().open(source="recorded-workers-only")
     shown.assert_well()
-    served = [row for row in shown.rows().values() if row["cells"]["state"]["label"] == "unknown"]
+    served = [row for name, row in shown.rows().items() if shown.state_of(name) == "unknown"]
     assert served
     assert all(row["cells"]["queued"] == "—" and row["cells"]["allowance"]["text"] == "—" for row in served)
     assert shown.tiles()["Past minute"]["value"] == "—"
@@ -174,6 +176,39 @@ def test_a_source_that_never_answered_is_said_to_and_is_no_error_page(
         "The source has given no answer yet. The page asks again by itself; the demo needs no network."
     ]
     assert not shown.has_part("overview.board")
+
+
+def test_a_source_that_is_slow_to_answer_leaves_the_page_opening(
+    app: NewApp, server: ReplayingServer, clock: FixedClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    latest = Poller.latest
+    monkeypatch.setattr(live, "Pollers", partial(Pollers, start=lambda load: None))
+    monkeypatch.setattr(Poller, "latest", lambda poller, wait_s=0.0: latest(poller, wait_s=0.0))
+    shown = app().open(source="horde")
+    shown.assert_well()
+    status = shown.part("shared.status")
+    assert (status["label"], status["trouble"], status["failing"]) == ("opening", None, False)
+    assert not shown.test.error
+    assert not shown.has_part("overview.board")
+
+
+def test_a_click_does_not_wait_for_newer_figures(
+    app: NewApp, server: ReplayingServer, clock: FixedClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown = app().open(source="horde")
+    waits: list[float] = []
+    latest = Poller.latest
+
+    def noted(poller: Poller, *, wait_s: float = WAIT_S) -> Look:
+        waits.append(wait_s)
+        return latest(poller, wait_s=wait_s)
+
+    monkeypatch.setattr(Poller, "latest", noted)
+    shown.test.toggle(key="overview.grouped").set_value(True).run()
+    assert waits == [0.0]
+    clock.advance(130)
+    shown.test.run()
+    assert waits[1:] == [0.0, WAIT_S], "what is stale is worth a moment"
 
 
 def test_viewers_of_one_source_make_it_be_asked_once(app: NewApp, server: ReplayingServer, clock: FixedClock) -> None:

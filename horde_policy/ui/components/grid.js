@@ -36,25 +36,29 @@ const opens = (row) => typeof row.query === "string"
 
 const MARKS = { no_worker: "×", too_large: "–", unknown: "?" }
 
+const countOf = (number) => number.toLocaleString("en-US")
+const shortOf = (size) => ({ 1024: "1k", 2048: "2k", 4096: "4k" })[size] ?? String(size)
+
 const fillers = {
-  name(cell, value, row, instance) {
-    const text = element("span", "clip", value.text)
+  name(cell, value, row, { data }) {
+    const { text: name, sub, title } = typeof value === "string" ? { text: value } : value
+    const text = element("span", "clip", name)
     if (opens(row)) {
       const link = element("a")
-      link.href = addressOf(instance.data.here, instance.data.target, row.query)
+      link.href = addressOf(data.here, data.target, row.query)
       link.append(text)
       cell.append(link)
-    } else {
-      cell.append(text)
-    }
-    cell.title = value.title ?? value.text
-    if (value.sub) cell.append(element("span", "sub", value.sub))
+    } else cell.append(text)
+    cell.title = title ?? name
+    if (sub) cell.append(element("span", "sub", sub))
   },
-  state(cell, value) {
-    const node = element("span", `state ${value.state}${value.bad ? " bad" : ""}`)
-    node.append(stateIcon(value.state), element("span", null, value.label))
+  state(cell, value, row, { data }) {
+    const { state, title } = typeof value === "string" ? { state: value } : value
+    const [label, bad, text] = data.words[state]
+    const node = element("span", `state ${state}${bad ? " bad" : ""}`)
+    node.append(stateIcon(state), element("span", null, label))
     cell.append(node)
-    if (value.title) cell.title = value.title
+    cell.title = title ?? text
   },
   allowance(cell, value) {
     const node = element("div", `allowance ${value.state}`)
@@ -68,29 +72,43 @@ const fillers = {
     node.append(element("b", null, value.text), track)
     if (value.sub) node.append(element("span", "sub", value.sub))
     cell.append(node)
-    if (value.title) cell.title = value.title
   },
-  strip(cell, value) {
+  strip(cell, value, row, { data }, column) {
     const node = element("span", "strip")
-    node.setAttribute("role", "img")
-    node.setAttribute("aria-label", value.label)
-    for (const size of value.sizes) {
-      const box = element("span", size.state)
-      box.title = size.title
-      if (size.fill === null) box.textContent = MARKS[size.state] ?? "?"
-      else {
+    const said = value.map((text, index) => {
+      const [state, allowance] = text.split(" ")
+      const label = data.words[state][0]
+      const box = element("span", state)
+      box.title = `${countOf(column.sizes[index])} tokens: ${label}, ${allowance ? `${countOf(Number(allowance))} free` : "allowance not known"}`
+      if (allowance && !(state in MARKS)) {
         const bar = element("i")
-        bar.style.height = `${Math.max(8, 100 * size.fill)}%`
+        bar.style.height = `${Math.max(8, Math.min(100, (100 * Number(allowance)) / data.ceiling))}%`
         box.append(bar)
-      }
+      } else box.textContent = MARKS[state] ?? "?"
       node.append(box)
-    }
+      return box.title
+    })
+    node.setAttribute("role", "img")
+    node.setAttribute("aria-label", said.join("; "))
     cell.append(node)
   },
-  badges(cell, value) {
-    const node = element("span", "badges")
-    for (const text of value) node.append(element("span", null, text))
-    cell.append(node)
+  spark(cell, value) {
+    const svg = shape("svg", { viewBox: "0 0 96 22", class: "spark", role: "img", "aria-label": value.text })
+    const title = shape("title", {})
+    title.textContent = value.text
+    svg.append(title)
+    const step = 96 / value.points.length
+    let path = ""
+    let known = false
+    value.points.forEach((share, index) => {
+      if (share !== null) {
+        const y = (20.5 - 19 * share).toFixed(1)
+        path += `${known ? "V" : `M${(index * step).toFixed(1)} `}${y}H${((index + 1) * step).toFixed(1)}`
+      }
+      known = share !== null
+    })
+    svg.append(shape("path", { d: path, fill: "none", stroke: "currentColor", "stroke-width": 1.5 }))
+    cell.append(svg)
   },
   text(cell, value) {
     if (typeof value === "string") cell.append(document.createTextNode(value))
@@ -108,9 +126,9 @@ const buildRow = (row, columns, instance) => {
   columns.forEach((column, index) => {
     const cell = element("td", [column.kind === "name" ? "name" : "", column.right ? "right" : "", column.wide ? "wide" : "", column.wrap ? "wrap" : ""].join(" ").trim())
     if (index === 0) cell.setAttribute("role", "rowheader")
-    cell.dataset.label = column.label
+    cell.dataset.label = column.sizes.length ? `${column.label}: ${column.sizes.map(shortOf).join(", ")}` : column.label
     const value = row.cells[column.key]
-    if (value !== null && value !== undefined) fillers[column.kind](cell, value, row, instance)
+    if (value !== null && value !== undefined) fillers[column.kind](cell, value, row, instance, column)
     line.append(cell)
   })
   return line
@@ -137,7 +155,7 @@ const buildHead = (data, instance) => {
     }
     if (column.kind === "strip") {
       const sizes = element("span", "strip-head unit")
-      for (const size of column.sizes) sizes.append(element("span", null, size))
+      for (const size of column.sizes) sizes.append(element("span", null, shortOf(size)))
       cell.append(sizes)
     } else if (column.unit) holder.append(element("span", "unit", column.unit))
     line.append(cell)
@@ -190,7 +208,7 @@ export default function ({ data, parentElement }) {
   const instance = instances.get(parentElement) ?? start(parentElement.querySelector(".grid"), parentElement)
   instance.data = data
   instance.caption.textContent = data.alt
-  instance.nextColumns = JSON.stringify([data.columns, data.here, data.target])
+  instance.nextColumns = JSON.stringify([data.columns, data.here, data.target, data.ceiling])
   instance.table.hidden = data.rows.length === 0
   instance.empty.hidden = data.rows.length > 0
   instance.empty.textContent = data.empty

@@ -16,12 +16,22 @@ def test_a_table_needs_its_sentence_and_rows_of_their_own_names() -> None:
 def test_what_the_table_part_gets_is_json() -> None:
     cells = {
         "name": name_cell("\ud800<b>\u202e"),
-        "state": state_cell("floor"),
-        "allowance": allowance_cell("falling", allowance=2304, at_high=None, at_low=4096, ceiling=4096),
-        "strip": strip_cell([(80, "unknown", None, "not known")], ceiling=4096),
+        "state": state_cell("floor", text="why"),
+        "allowance": allowance_cell("falling", allowance=2304, at_high=None, ceiling=4096),
+        "strip": strip_cell([("unknown", None)]),
     }
     data = grid_data([Column(key="name", label="n", kind="name")], [Row(id="a", cells=cells)], alt="x")
-    assert json.loads(json.dumps(data).encode())["rows"][0]["cells"]["name"]["text"] == "⟨U+D800⟩<b>⟨U+202E⟩"
+    assert json.loads(json.dumps(data).encode())["rows"] == [
+        {
+            "id": "a",
+            "cells": {
+                "name": "⟨U+D800⟩<b>⟨U+202E⟩",
+                "state": {"state": "floor", "title": "why"},
+                "allowance": {"state": "falling", "text": "2,304", "fill": 0.5625, "worst": None, "sub": "at worst —"},
+                "strip": ["unknown"],
+            },
+        }
+    ]
 
 
 @pytest.mark.parametrize(
@@ -37,20 +47,16 @@ def test_what_the_table_part_gets_is_json() -> None:
 def test_an_allowance_and_what_is_left_of_it_at_worst(
     allowance: int | None, at_high: int | None, fill: float | None, worst: float | None, sub: str
 ) -> None:
-    cell = allowance_cell("falling", allowance=allowance, at_high=at_high, at_low=4096, ceiling=4096)
+    cell = allowance_cell("falling", allowance=allowance, at_high=at_high, ceiling=4096)
+    assert isinstance(cell, dict)
     assert (cell["fill"], cell["worst"], cell["sub"]) == (fill, worst, sub)
 
 
-@pytest.mark.parametrize("state", list(STATES))
-def test_each_state_reads_in_words(state: str) -> None:
-    cell = state_cell(state)
-    assert cell["label"]
-    assert str(cell["title"]).endswith(".")
-
-
-def test_a_size_that_nobody_takes_has_no_bar() -> None:
-    cell = strip_cell([(80, "full", 4096, "a"), (4096, "too_large", 512, "b"), (512, "unknown", None, "c")], ceiling=4096)
-    assert [size["fill"] for size in cell["sizes"]] == [1.0, None, None]  # type: ignore[attr-defined]
+def test_the_table_part_knows_the_words_of_each_state() -> None:
+    words = grid_data([], [], alt="x")["words"]
+    assert isinstance(words, dict)
+    assert list(words) == list(STATES)
+    assert words["no_worker"][:2] == ["no worker", True]
 
 
 def test_a_query_holds_any_name() -> None:

@@ -8,10 +8,9 @@ from horde_policy.settings import AllowanceSettings
 from horde_policy.sources.demo import DEMO_FOLDER
 from horde_policy.sources.recorded import load_recorded
 from horde_policy.views.exports import headings
-from horde_policy.views.overview import board_columns, board_rows, headline, pulse_tiles, shown_rows
+from horde_policy.views.overview import board_columns, board_rows, export_frame, headline, pulse_tiles, shown_rows
 from horde_policy.views.state import SORTS, ViewState
 from horde_policy.views.status import status_line
-from horde_policy.views.words import STATES
 from tests.unit.board.made import AT, listed, snapshot, worker
 
 RECORDED = Path(__file__).parents[3] / "data" / "recorded"
@@ -32,7 +31,7 @@ def link(**changes: Any) -> str:
         ([], "No model is listed and no worker serves one"),
         ([0.0], "The only model gives the full 4,096 tokens free"),
         ([0.0, 0.0], "Every one of 2 models gives the full 4,096 tokens free"),
-        ([0.0, 1800.0], "1 of 2 models gives the full 4,096 tokens free; 1 in between"),
+        ([0.0, 1800.0], "1 of 2 models gives the full 4,096 tokens free"),
         ([5000.0, 5000.0, 0.0, 0.0], "2 of 4 models give the full 4,096 tokens free; 2 at the floor"),
         ([5000.0, 5000.0], "None of 2 models gives the full 4,096 tokens free; 2 at the floor"),
         ([5000.0], "The only model does not give the full 4,096 tokens free; 1 at the floor"),
@@ -44,13 +43,15 @@ def test_the_headline_answers_whether_it_is_all_right(queues: list[float], text:
     assert headline(made.pulse, SETTINGS) == text
 
 
-def test_each_state_of_the_demo_is_named_in_its_headline() -> None:
+def test_each_state_of_the_demo_is_named_and_the_bad_ones_in_its_headline() -> None:
     made = board()
-    text = headline(made.pulse, SETTINGS)
     assert sum(made.pulse.states.values()) == made.pulse.models
     assert all(made.pulse.states[state] for state in made.pulse.states), "the demo shows every state"
-    for words in ("at the floor", "without a worker", "in between", "not for this size", "unknown"):
-        assert words in text
+    assert headline(made.pulse, SETTINGS).endswith("; 2 at the floor, 1 without a worker")
+    status = status_line(made.snapshot, name="x", state="ok", sentence="", now=AT)
+    tile = pulse_tiles(made.pulse, status)[0]
+    assert tile["sub"] == "6 falling, 2 other"
+    assert [part["number"] for part in tile["parts"]] == [11, 6, 2, 1, 1, 1]  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("sort", SORTS)
@@ -91,7 +92,7 @@ def test_every_recorded_horde_has_a_row_a_model_and_one_for_any(name: str, group
     cells = board_rows(shown_rows(rows, ViewState()), made, link)
     columns = board_columns(ViewState(), made.strip_sizes, link)
     assert len(cells) == len(rows) + 1
-    assert cells[0].cells["model"]["text"] == "any model"  # type: ignore[index, call-overload]
+    assert "any model" in str(cells[0].cells["model"])
     assert all(set(row.cells) == {column.key for column in columns} for row in cells)
     assert all(value is not None for row in cells for value in row.cells.values())
 
@@ -100,7 +101,7 @@ def test_a_hostile_name_is_shown_as_it_is_and_links_as_a_whole() -> None:
     name = "<img src=x onerror=alert(1)>\u202e" + "x" * 200
     made = make_board(snapshot([worker("w", [name])], [listed(name)]), SETTINGS)
     row = board_rows(shown_rows(made.rows, ViewState()), made, link)[1]
-    assert row.cells["model"]["text"] == name.replace("\u202e", "⟨U+202E⟩")  # type: ignore[index, call-overload]
+    assert row.cells["model"] == name.replace("\u202e", "⟨U+202E⟩")
     assert row.query == repr({"models": (name,)})
 
 
@@ -111,7 +112,7 @@ def test_a_queue_not_reported_reads_as_a_dash_and_not_as_zero() -> None:
     assert cells["wait"] == {"text": "—", "title": "The queue is not reported."}
     assert cells["largest"] == {"text": "—", "title": "The queue is not reported."}
     assert cells["allowance"]["text"] == "—"  # type: ignore[index, call-overload]
-    assert cells["state"]["label"] == STATES["unknown"].label  # type: ignore[index, call-overload]
+    assert cells["state"]["state"] == "unknown"  # type: ignore[index, call-overload]
 
 
 def test_totals_that_are_not_reported_leave_their_tiles_empty_and_without_a_unit() -> None:
@@ -137,3 +138,11 @@ def test_the_export_has_every_column_of_the_boards_frame_with_its_unit() -> None
     names = headings(BOARD_ROWS)
     assert names["wait_named_s"] == "wait_named_s (s)"
     assert list(names) == board().frame().columns
+
+
+def test_what_is_exported_is_what_is_shown_in_its_order() -> None:
+    made = board()
+    shown = shown_rows(made.rows, ViewState(sort="queued", descending=True, states=("falling",)))
+    frame = export_frame(made, shown)
+    assert frame["model"].to_list() == ["any model", *(row.model for row in shown.rows)]
+    assert BOARD_ROWS.checked(frame).equals(frame)

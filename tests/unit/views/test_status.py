@@ -31,6 +31,14 @@ def test_trouble_is_said_with_the_sentence_of_the_poller_made_visible(state: Sta
     assert status.failing is (state != "stale")
 
 
+def test_a_part_that_failed_alone_is_said_and_is_no_failing_source() -> None:
+    found = (Problem("other", "x", "something else"), Problem("part_failed", "models", "models could not be had (answers 429)"))
+    live = replace(snapshot([], [], problems=found), source_kind="live")
+    status = status_line(live, name="x", state="ok", sentence="Up to date", now=AT)
+    assert status.trouble == "models could not be had (answers 429)"
+    assert status.failing is False
+
+
 def test_made_up_data_are_said_to_be() -> None:
     status = status_line(snapshot([], [], synthetic=True), name="x", state="ok", sentence="", now=AT)
     assert status.label == "recorded, synthetic data"

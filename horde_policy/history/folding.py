@@ -1,0 +1,121 @@
+"""The state as of one poll: its keyframe and what changed since, folded."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import sqlalchemy as sa
+
+from horde_policy.history.states import ModelState, WorkerState
+from horde_policy.history.tables import LABELS, MODEL_STATES, PART_STATES, POLLS, PROFILES, WORKER_STATES
+
+__all__ = ["PollRow", "StateAt", "keyframe_of", "last_poll", "make_keyframe", "poll_at", "state_at"]
+
+
+class PollRow(NamedTuple):
+    """A poll's number, instant, whether it had a models list, and how much older its oldest part is."""
+
+    poll: int
+    at_us: int
+    models_known: bool
+    lag_us: int
+
+
+_COUNTS = ("requests_fulfilled", "uncompleted_jobs", "uptime_s")
+_POLL = (POLLS.c.poll, POLLS.c.at_us, POLLS.c.models_known, POLLS.c.lag_us)
+
+
+def poll_at(connection: sa.Connection, source: int, at_us: int) -> PollRow | None:
+    """Return the last poll at or before an instant; null if there is none."""
+    query = sa.select(*_POLL).where(POLLS.c.source == source, POLLS.c.at_us <= at_us)
+    row = connection.execute(query.order_by(POLLS.c.at_us.desc()).limit(1)).one_or_none()
+    return None if row is None else PollRow(*row)
+
+
+def last_poll(connection: sa.Connection, source: int) -> PollRow | None:
+    """Return the newest poll of a source; null if there is none."""
+    row = connection.execute(
+        sa.select(*_POLL).where(POLLS.c.source == source).order_by(POLLS.c.at_us.desc()).limit(1)
+    ).one_or_none()
+    return None if row is None else PollRow(*row)
+
+
+def keyframe_of(connection: sa.Connection, source: int, poll: int) -> int:
+    """Return the keyframe that the state of a poll rests on."""
+    query = sa.select(POLLS.c.poll).where(POLLS.c.source == source, POLLS.c.poll <= poll, POLLS.c.keyframe)
+    return int(connection.execute(query.order_by(POLLS.c.poll.desc()).limit(1)).scalar_one())
+
+
+@dataclass(frozen=True, slots=True)
+class StateAt:
+    """The state as of one poll, and the keyframe it started from; workers that are gone and unlisted models are not in it."""
+
+    keyframe: int
+    workers: dict[str, WorkerState]
+    models: dict[str, ModelState]
+    parts: dict[str, str]
+
+
+def _folded_workers(rows: Iterable[tuple[str, WorkerState]]) -> dict[str, WorkerState]:
+    """Fold rows in the order of their polls; a row without lifetime counts leaves those that were written before."""
+    workers: dict[str, WorkerState] = {}
+    for worker_id, state in rows:
+        before = workers.get(worker_id)
+        workers[worker_id] = state if before is None or state.profile is None else state.with_counts_of(before)
+    return {worker_id: state for worker_id, state in workers.items() if state.profile is not None}
+
+
+def state_at(connection: sa.Connection, source: int, poll: int) -> StateAt:
+    """Return the state as of a poll."""
+    first = keyframe_of(connection, source, poll)
+    w, m, p = WORKER_STATES.c, MODEL_STATES.c, PART_STATES.c
+    fields = (w.flags, w.speed_tenths, w.speed_raw, w.requests_fulfilled, w.uncompleted_jobs, w.uptime_s)
+    worker_rows = connection.execute(
+        sa.select(LABELS.c.text, PROFILES.c.body, *fields)
+        .select_from(WORKER_STATES.join(LABELS, LABELS.c.label == w.worker).outerjoin(PROFILES, PROFILES.c.profile == w.profile))
+        .where(w.source == source, w.poll >= first, w.poll <= poll)
+        .order_by(w.poll)
+    )
+    fields_m = (m.listed, m.threads, m.job_speed_tenths, m.job_speed_raw, m.queued_tokens, m.jobs, m.eta_s)
+    model_rows = connection.execute(
+        sa.select(LABELS.c.text, *fields_m)
+        .select_from(MODEL_STATES.join(LABELS, LABELS.c.label == m.model))
+        .where(m.source == source, m.poll >= first, m.poll <= poll)
+        .order_by(m.poll)
+    )
+    models = {row[0]: ModelState(*row[1:]) for row in model_rows}
+    part_rows = connection.execute(
+        sa.select(p.part, p.body).where(p.source == source, p.poll >= first, p.poll <= poll).order_by(p.poll)
+    )
+    return StateAt(
+        first,
+        _folded_workers((row[0], WorkerState(*row[1:])) for row in worker_rows),
+        {model: state for model, state in models.items() if state.listed},
+        {row[0]: row[1] for row in part_rows},
+    )
+
+
+def _is_there(state: Mapping[str, Any]) -> bool:
+    """Tell whether a row says that its worker is there, its model listed."""
+    return bool(state.get("listed", True)) and state.get("profile", 0) is not None
+
+
+def make_keyframe(connection: sa.Connection, source: int, poll: int) -> None:
+    """Let a poll hold everything, so that it no longer rests on the polls numbered before it."""
+    first = keyframe_of(connection, source, poll)
+    if first == poll:
+        return
+    for table, key in ((WORKER_STATES, "worker"), (MODEL_STATES, "model"), (PART_STATES, "part")):
+        c = table.c
+        rows = sa.select(table).where(c.source == source, c.poll >= first, c.poll <= poll).order_by(c.poll)
+        held: dict[object, dict[str, Any]] = {}
+        for row in connection.execute(rows).mappings():
+            before, state = held.get(row[key]), dict(row)
+            if table is WORKER_STATES and before is not None and all(row[count] is None for count in _COUNTS):
+                state |= {count: before[count] for count in _COUNTS}
+            held[row[key]] = state
+        there = [state | {"poll": poll} for state in held.values() if _is_there(state)]
+        connection.execute(sa.delete(table).where(c.source == source, c.poll == poll))
+        if there:
+            connection.execute(table.insert(), there)
+    connection.execute(POLLS.update().where(POLLS.c.source == source, POLLS.c.poll == poll).values(keyframe=True))
