@@ -21,6 +21,29 @@ SECTIONS = {
             ":material/query_stats:",
             "Why does a model give what it gives, and what would change it?",
         ),
+        shell.PageEntry(
+            PAGES / "operate" / "workers.py",
+            "workers",
+            "Workers",
+            ":material/dns:",
+            "Who carries what, and what hangs on a single worker?",
+        ),
+        shell.PageEntry(
+            PAGES / "operate" / "sources.py",
+            "sources",
+            "Sources",
+            ":material/database:",
+            "Where do the figures come from, how old are they, and what is wrong with them?",
+        ),
+    ],
+    "Lab": [
+        shell.PageEntry(
+            PAGES / "lab" / "replay.py",
+            "replay",
+            "Replay",
+            ":material/replay:",
+            "What would other settings have done with real traffic, and who gains or loses by them?",
+        ),
     ],
 }
 

@@ -81,10 +81,13 @@ class PrometheusServer:
 
 
 @contextmanager
-def running_prometheus(folder: Path, targets: Mapping[str, int], *, out_of_order: str = "30d") -> Iterator[PrometheusServer]:
-    """A Prometheus that scrapes each job's loopback port every three seconds and takes samples of the past (compressed time).
+def running_prometheus(
+    folder: Path, targets: Mapping[str, int], *, out_of_order: str = "30d", interval_s: int = 3, rules: Path | None = None
+) -> Iterator[PrometheusServer]:
+    """A Prometheus that scrapes each job's loopback port every few seconds and takes samples of the past (compressed time).
 
-    Configuration and data lie in ``folder``; the system's own instance is left alone.
+    ``rules`` is a file of rules that it evaluates as often. Configuration and data lie in ``folder``; the system's own instance
+    is left alone.
     """
     port = free_port()
     jobs = "".join(
@@ -93,7 +96,8 @@ def running_prometheus(folder: Path, targets: Mapping[str, int], *, out_of_order
     )
     config = folder / "prometheus.yml"
     config.write_text(
-        "global:\n  scrape_interval: 3s\n  scrape_timeout: 3s\n"
+        f"global:\n  scrape_interval: {interval_s}s\n  scrape_timeout: {interval_s}s\n  evaluation_interval: {interval_s}s\n"
+        f"rule_files: {[] if rules is None else [str(rules)]}\n"
         f"storage:\n  tsdb:\n    out_of_order_time_window: {out_of_order}\n"
         f"scrape_configs:\n{jobs}",
         encoding="utf-8",

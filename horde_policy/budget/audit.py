@@ -14,7 +14,6 @@ from horde_policy.budget.holding import HOLD_COLUMNS, Hold, hold_of_row
 from horde_policy.budget.money import pico_up
 from horde_policy.budget.prices import Price
 from horde_policy.budget.refusal import WindowState
-from horde_policy.budget.settlement import HoldState
 from horde_policy.budget.statements import counters_against_rows
 from horde_policy.budget.tables import budgets, disputes, entries, holds, limits, price_rows, windows
 from horde_policy.budget.windows import Window, instant_of, microseconds, window_at
@@ -39,6 +38,8 @@ LABELS = ("settled", "estimated", "expired", "late", "unpriced", "released")
 """What recorded money is: real usage; kept without usage; an orphan's; late usage; kept without a price; given back."""
 
 MEASURED_ROWS = 10_000
+UNWRITTEN: tuple[sa.ColumnElement[str], ...] = (sa.literal_column("'open'"), sa.literal_column("'expired'"))
+"""The states of a request whose real cost is not written yet, spelt as their indexes are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,14 +118,15 @@ def holds_in(
     *,
     key: tuple[str, int] | None = None,
     budget: str | None = None,
-    states: Sequence[HoldState] | None = None,
+    unwritten: bool = False,
 ) -> list[Hold]:
-    """Return holds with their budgets and windows, the oldest first: by key, or of a budget, in some states."""
+    """Return holds with their budgets and windows, the oldest first: by key, of a budget, or with their cost not written."""
     chosen = sa.select(holds.c.hold_id)
     if key is not None:
         chosen = chosen.where(holds.c.request_id == key[0], holds.c.attempt == key[1])
-    if states is not None:
-        chosen = chosen.where(holds.c.state.in_(states))
+    if unwritten:
+        by_state = (sa.select(holds.c.hold_id).where(holds.c.state == state) for state in UNWRITTEN)
+        chosen = chosen.where(holds.c.hold_id.in_(sa.union_all(*by_state)))
     if budget is not None:
         chosen = chosen.where(holds.c.hold_id.in_(_placed(sa.select(entries.c.hold_id)).where(budgets.c.name == budget)))
     rows = connection.execute(
@@ -141,8 +143,7 @@ def holds_in(
 
 def budget_status(connection: sa.Connection, now: datetime, inputs: InputAssumption | None = None) -> list[BudgetStatus]:
     """Return every budget with its running windows, by name; a window that nothing has used yet has zeros."""
-    unwritten = holds_in(connection, states=("open", "expired"))
-    labels = _labels(connection)
+    unwritten = holds_in(connection, unwritten=True)
     columns = (budgets.c.name, limits.c.limit_id, limits.c.kind, limits.c.zone, limits.c.limit_pico, limits.c.open_cap)
     found: dict[str, list[WindowStatus]] = {}
     query = (
@@ -173,7 +174,10 @@ def budget_status(connection: sa.Connection, now: datetime, inputs: InputAssumpt
         )
         worst = worst_case([hold.reservation for hold in mine], inputs=inputs)
         status = WindowStatus(
-            state=state, worst=worst, labels=labels.get(window_id, _NO_LABELS), oldest=mine[0] if mine else None
+            state=state,
+            worst=worst,
+            labels=_labels(connection, window_id).get(window_id, _NO_LABELS),
+            oldest=mine[0] if mine else None,
         )
         found.setdefault(name, []).append(status)
     return [BudgetStatus(name=name, windows=tuple(statuses)) for name, statuses in found.items()]
@@ -207,7 +211,7 @@ def audit_of(connection: sa.Connection) -> Audit:
                 labels=labels.get(window_id, _NO_LABELS),
             )
         )
-    unwritten = holds_in(connection, states=("open", "expired"))
+    unwritten = holds_in(connection, unwritten=True)
     expired = sum(hold.state == "expired" for hold in unwritten)
     return Audit(
         windows=tuple(found),
@@ -314,9 +318,10 @@ def _prices(connection: sa.Connection) -> dict[str, Price]:
     return {price_id: Price.from_text(text) for price_id, text in rows}
 
 
-def _labels(connection: sa.Connection) -> dict[int, dict[str, Labelled]]:
-    """Return window id → label → ended requests and their money."""
-    inside = sa.select(entries.c.window_id, entries.c.hold_id).distinct().subquery()
+def _labels(connection: sa.Connection, window_id: int | None = None) -> dict[int, dict[str, Labelled]]:
+    """Return window id → label → ended requests and their money, of one window or of all."""
+    placed = sa.select(entries.c.window_id, entries.c.hold_id).distinct()
+    inside = (placed if window_id is None else placed.where(entries.c.window_id == window_id)).subquery()
     unpriced = (sa.literal(",") + holds.c.flags + sa.literal(",")).like("%,unpriced,%")
     label = sa.case(
         (sa.and_(holds.c.state == "kept", unpriced), "unpriced"), (holds.c.state == "kept", "estimated"), else_=holds.c.state
@@ -328,6 +333,6 @@ def _labels(connection: sa.Connection) -> dict[int, dict[str, Labelled]]:
         .group_by(inside.c.window_id, label)
     )
     found: dict[int, dict[str, Labelled]] = {}
-    for window_id, name, requests, pico in connection.execute(query):
-        found.setdefault(window_id, dict(_NO_LABELS))[name] = Labelled(int(requests), int(pico))
+    for place, name, requests, pico in connection.execute(query):
+        found.setdefault(place, dict(_NO_LABELS))[name] = Labelled(int(requests), int(pico))
     return found

@@ -48,7 +48,7 @@ def replay_holds(
     """Replay the rule of B4 with given holds; return outcomes, the state after each arrival, and the windows at the end.
 
     State columns: spent, held, open, unbounded open, stated, tight. Window columns: spent in the end, stated worst case at
-    the last admission, most open.
+    the last admission that the limit was checked for, most open.
     """
     count = arrive.size
     outcome = np.empty(count, np.int8)
@@ -83,11 +83,11 @@ def replay_holds(
             w[3] += unbounded[i]
             w[4] += stated[i]
             w[5] += tight[i]
-            final[window[i], 1] = w[4]
+            if free[i] == 0:  # a free request passes without the check, so it says nothing about the limit
+                final[window[i], 1] = w[4]
             final[window[i], 2] = max(final[window[i], 2], w[2])
         state[i] = w
-    for j in range(windows):
-        final[j, 0] = now[j, 0]
+    final[:, 0] = now[:, 0]
     return outcome, state, final
 
 
@@ -115,6 +115,73 @@ def _total(
 
 
 @compiled
+def _stopped(
+    since: int,
+    at: int,
+    w: Array,
+    members: Array,
+    limit: int,
+    free: Array,
+    outcome: Array,
+    paid: Array,
+    place: Array,
+    streams: tuple[Array, Array, Array, Array, Array],
+) -> bool:
+    """Stop every stream of a window if its count reaches the limit by an instant, at the first microsecond at which it does."""
+    size = w[2]
+    if _total(at, w[0], members, size, *streams) < limit:
+        return False
+    low, high = since, at
+    while high - low > 1:
+        middle = (low + high) // 2
+        if _total(middle, w[0], members, size, *streams) >= limit:
+            high = middle
+        else:
+            low = middle
+    end = streams[1]
+    for j in range(size):
+        m = members[j]
+        place[m] = -1
+        paid[m] = _running(m, high, *streams)
+        outcome[m] = SETTLED if high >= end[m] or free[m] else CUT
+        w[0] += paid[m]
+    w[2:] = 0
+    return True
+
+
+@compiled
+def _leave(k: int, w: Array, members: Array, place: Array, unbounded: Array, input_stated: Array) -> None:
+    """Take a request out of its window's open streams."""
+    w[2] -= 1
+    w[3] -= unbounded[k]
+    w[4] -= input_stated[k]
+    w[5] -= input_stated[k]
+    moved = members[w[2]]
+    members[place[k]] = moved
+    place[moved] = place[k]
+    place[k] = -1
+
+
+@compiled
+def _join(i: int, w: Array, members: Array, place: Array, unbounded: Array, input_stated: Array) -> None:
+    """Put a request among its window's open streams."""
+    members[w[2]] = i
+    place[i] = w[2]
+    w[2] += 1
+    w[3] += unbounded[i]
+    w[4] += input_stated[i]
+    w[5] += input_stated[i]
+
+
+@compiled
+def _wider(members: Array) -> Array:
+    """Return the windows' lists of open streams with twice the room."""
+    found = np.zeros((members.shape[0], 2 * members.shape[1]), np.int64)
+    found[:, : members.shape[1]] = members
+    return found
+
+
+@compiled
 def replay_stops(
     arrive: Array,
     end: Array,
@@ -136,49 +203,23 @@ def replay_stops(
     A request is admitted if what is spent, what runs and its own input fit under the limit. Returns what
     :func:`replay_holds` does, and what each request had cost when it ended or was cut. Held is what runs.
     """
-    count = arrive.size
-    outcome = np.empty(count, np.int8)
-    paid = np.zeros(count, np.int64)
-    state = np.zeros((count, 6), np.int64)
-    now = np.zeros((windows, 6), np.int64)
-    final = np.zeros((windows, 3), np.int64)
-    most = np.zeros(windows, np.int64)  # what a window's open streams cost if none is cut
-    since = np.zeros(windows, np.int64)
-    place = np.full(count, -1, np.int64)
+    count, ended = arrive.size, 0
+    streams = (arrive, end, input_cost, cost, tokens)
+    outcome, paid, place = np.empty(count, np.int8), np.zeros(count, np.int64), np.full(count, -1, np.int64)
+    state, now, final = np.zeros((count, 6), np.int64), np.zeros((windows, 6), np.int64), np.zeros((windows, 3), np.int64)
+    most, since = np.zeros(windows, np.int64), np.zeros(windows, np.int64)  # most: what the open streams cost uncut
     members = np.zeros((windows, 16), np.int64)
-    ended = 0
     for i in range(count + 1):
-        last = i == count
         while True:
-            finishing = ended < count and (last or end[by_end[ended]] <= arrive[i])
-            if not finishing and last:
+            finishing = ended < count and (i == count or end[by_end[ended]] <= arrive[i])
+            if i == count and not finishing:
                 break
             k = by_end[ended] if finishing else i
-            v = window[k]
+            v, at = window[k], end[k] if finishing else arrive[k]
             w = now[v]
-            at = end[k] if finishing else arrive[k]
-            size = w[2]
-            if size and w[0] + most[v] >= limit:
-                reached = _total(at, w[0], members[v], size, arrive, end, input_cost, cost, tokens) >= limit
-                if reached:  # the first microsecond at which the count is at the limit
-                    low, high = since[v], at
-                    while high - low > 1:
-                        middle = (low + high) // 2
-                        if _total(middle, w[0], members[v], size, arrive, end, input_cost, cost, tokens) >= limit:
-                            high = middle
-                        else:
-                            low = middle
-                    for j in range(size):
-                        m = members[v, j]
-                        place[m] = -1
-                        paid[m] = _running(m, high, arrive, end, input_cost, cost, tokens)
-                        outcome[m] = SETTLED if high >= end[m] or free[m] else CUT
-                        w[0] += paid[m]
-                    w[2] = 0
-                    w[3] = 0
-                    w[4] = 0
-                    w[5] = 0
-                    most[v] = 0
+            near = w[2] and w[0] + most[v] >= limit
+            if near and _stopped(since[v], at, w, members[v], limit, free, outcome, paid, place, streams):
+                most[v] = 0
             since[v] = at
             if not finishing:
                 break
@@ -186,20 +227,12 @@ def replay_stops(
             if place[k] >= 0:
                 paid[k] = cost[k]
                 w[0] += cost[k]
-                w[2] -= 1
-                w[3] -= unbounded[k]
-                w[4] -= input_stated[k]
-                w[5] -= input_stated[k]
                 most[v] -= cost[k]
-                moved = members[v, w[2]]
-                members[v, place[k]] = moved
-                place[moved] = place[k]
-                place[k] = -1
-        if last:
+                _leave(k, w, members[v], place, unbounded, input_stated)
+        if i == count:
             break
-        v = window[i]
-        w = now[v]
-        total = _total(arrive[i], w[0], members[v], w[2], arrive, end, input_cost, cost, tokens)
+        v, w = window[i], now[window[i]]
+        total = _total(arrive[i], w[0], members[v], w[2], *streams)
         if priced[i] == 0:
             outcome[i] = REFUSED_UNPRICED
         elif free[i] == 0 and (limit == 0 or total + input_hold[i] > limit or total >= limit):
@@ -207,21 +240,14 @@ def replay_stops(
         else:
             outcome[i] = SETTLED
             if w[2] == members.shape[1]:
-                wider = np.zeros((windows, 2 * members.shape[1]), np.int64)
-                wider[:, : members.shape[1]] = members
-                members = wider
-            members[v, w[2]] = i
-            place[i] = w[2]
-            w[2] += 1
-            w[3] += unbounded[i]
-            w[4] += input_stated[i]
-            w[5] += input_stated[i]
+                members = _wider(members)
+            _join(i, w, members[v], place, unbounded, input_stated)
             most[v] += cost[i]
-            final[v, 1] = w[4]
             final[v, 2] = max(final[v, 2], w[2])
+            if free[i] == 0:
+                final[v, 1] = w[4]
             total += input_cost[i]
         w[1] = total - w[0]
         state[i] = w
-    for j in range(windows):
-        final[j, 0] = now[j, 0]
+    final[:, 0] = now[:, 0]
     return outcome, state, final, paid

@@ -331,7 +331,7 @@ class Ledger:
 
     def open_holds(self, budget: str | None = None) -> list[Hold]:
         """Return every hold whose real cost is not written yet, the oldest first: the open ones and the expired ones."""
-        return self.store.read(lambda connection: holds_in(connection, budget=budget, states=("open", "expired")))
+        return self.store.read(lambda connection: holds_in(connection, budget=budget, unwritten=True))
 
     def worst_case(self, budget: str | None = None, *, inputs: InputAssumption | None = None) -> WorstCase:
         """Return the worst overspend of what is open now (B7, B8): of one budget, or of all together."""

@@ -194,11 +194,13 @@ def _replay(
     common = (timeline.arrive, timeline.end, timeline.by_end, timeline.window, len(timeline.starts), limit_pico)
     kinds = (amounts.priced, amounts.free, amounts.unbounded)
     if name == "stop":
+        none = np.zeros_like(amounts.unbounded)  # the count bounds a request without a limit as well
+        kinds = (amounts.priced, amounts.free, none)
         tokens = frame["output_tokens"].to_numpy()
         outcome, state, final, paid = replay_stops(
             *common, *kinds, amounts.input_hold, amounts.input_cost, amounts.cost, tokens, amounts.input_stated
         )
-        return _Replayed(outcome, state, final, amounts.input_hold, paid, amounts.unbounded)
+        return _Replayed(outcome, state, final, amounts.input_hold, paid, none)
     outcome, state, final = replay_holds(*common, *kinds, held.hold, amounts.cost, held.stated, held.tight)
     return _Replayed(outcome, state, final, held.hold, amounts.cost, amounts.unbounded)
 

@@ -3,6 +3,9 @@
 Every bound value is named ``p_…``, since a name of a column would be taken for its new value.
 """
 
+from collections.abc import Callable
+from typing import Any
+
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
@@ -19,6 +22,12 @@ def _p(name: str) -> sa.BindParameter[int]:
 def _t(name: str) -> sa.BindParameter[str]:
     return sa.bindparam(f"p_{name}", type_=sa.Text)
 
+
+Insert = Callable[[sa.Table], Any]
+"""The dialect's own insert, which can leave a row alone that is there already."""
+
+OPEN: sa.ColumnElement[str] = sa.literal_column("'open'")
+"""Written out and not bound: only so does SQLite see that its index of open holds serves."""
 
 ENDED_COLUMNS = {
     "state": _t("state"),
@@ -60,6 +69,12 @@ class Statements:
 
     def __init__(self, *, is_sqlite: bool) -> None:
         insert = sqlite.insert if is_sqlite else postgresql.insert
+        self._of_windows(insert)
+        self._of_moves(insert)
+        self._of_holds(insert)
+        self._of_ends(insert)
+
+    def _of_windows(self, insert: Insert) -> None:
         limit_columns = (limits.c.limit_id, limits.c.kind, limits.c.zone, limits.c.limit_pico, limits.c.open_cap)
         self.limits = (
             sa.select(*limit_columns, limits.c.latest_start_us)
@@ -88,14 +103,25 @@ class Statements:
         self.window_state = sa.select(windows.c.spent_pico, windows.c.held_pico, windows.c.open_count).where(
             windows.c.window_id == _p("window_id")
         )
-        self.new_price = insert(price_rows).values(price_id=_t("price_id"), price=_t("price")).on_conflict_do_nothing()
-        self.price = sa.select(price_rows.c.price).where(price_rows.c.price_id == _t("price_id"))
-        self.new_hold = (
-            insert(holds)
-            .values({name: kind(name) for name, kind in NEW_HOLD})
-            .on_conflict_do_nothing()
-            .returning(holds.c.hold_id)
+        self.window_limits = (
+            sa.select(
+                windows.c.window_id,
+                budgets.c.name,
+                limits.c.kind,
+                limits.c.zone,
+                limits.c.limit_pico,
+                limits.c.open_cap,
+                limits.c.active,
+                windows.c.start_us,
+                windows.c.end_us,
+            )
+            .select_from(windows.join(limits).join(budgets))
+            .where(windows.c.window_id.in_(sa.select(entries.c.window_id).where(entries.c.hold_id == _p("hold_id"))))
+            .order_by(windows.c.window_id)
+            .with_for_update(of=limits)
         )
+
+    def _of_moves(self, insert: Insert) -> None:
         # The check and the hold are this one statement: the counters move only where the new hold fits under the limit.
         self.reserve = (
             sa.update(windows)
@@ -131,6 +157,16 @@ class Statements:
             spent_pico=_p("spent"),
             at_us=_p("now"),
         )
+
+    def _of_holds(self, insert: Insert) -> None:
+        self.new_price = insert(price_rows).values(price_id=_t("price_id"), price=_t("price")).on_conflict_do_nothing()
+        self.price = sa.select(price_rows.c.price).where(price_rows.c.price_id == _t("price_id"))
+        self.new_hold = (
+            insert(holds)
+            .values({name: kind(name) for name, kind in NEW_HOLD})
+            .on_conflict_do_nothing()
+            .returning(holds.c.hold_id)
+        )
         self.hold = (
             sa.select(*HOLD_COLUMNS)
             .where(holds.c.request_id == _t("request_id"), holds.c.attempt == _p("attempt"))
@@ -139,13 +175,15 @@ class Statements:
         self.hold_windows = (
             sa.select(entries.c.window_id).distinct().where(entries.c.hold_id == _p("hold_id")).order_by(entries.c.window_id)
         )
+
+    def _of_ends(self, insert: Insert) -> None:
         # An open hold of the size that the caller knows: the common end, in one step.
         self.end_open = (
             sa.update(holds)
             .where(
                 holds.c.request_id == _t("request_id"),
                 holds.c.attempt == _p("attempt"),
-                holds.c.state == "open",
+                holds.c.state == OPEN,
                 holds.c.hold_pico == _p("hold"),
             )
             .values(ENDED_COLUMNS)
@@ -153,41 +191,27 @@ class Statements:
         )
         self.end = sa.update(holds).where(holds.c.hold_id == _p("hold_id")).values(ENDED_COLUMNS)
         self.dispute = insert(disputes).values(hold_id=_p("hold_id"), at_us=_p("now"), refused=_t("refused"))
+        # The first condition is always true: it leads SQLite to the index of open holds.
         self.renew = (
-            sa.update(holds).where(holds.c.owner == _t("owner"), holds.c.state == "open").values(expires_us=_p("expires"))
+            sa.update(holds)
+            .where(holds.c.expires_us > sa.literal_column("0"), holds.c.state == OPEN, holds.c.owner == _t("owner"))
+            .values(expires_us=_p("expires"))
         )
         self.overdue = (
             sa.select(holds.c.request_id, holds.c.attempt)
-            .where(holds.c.state == "open", holds.c.expires_us <= _p("now"))
-            .order_by(holds.c.hold_id)
+            .where(holds.c.state == OPEN, holds.c.expires_us <= _p("now"))
+            .order_by(holds.c.expires_us, holds.c.hold_id)
             .limit(1000)
         )
         self.grow = (
             sa.update(holds)
-            .where(holds.c.hold_id == _p("hold_id"), holds.c.state == "open")
+            .where(holds.c.hold_id == _p("hold_id"), holds.c.state == OPEN)
             .values(
                 price_ids=_t("price_ids"),
                 reserved_tokens=_p("reserved_tokens"),
                 hold_pico=_p("hold"),
                 input_pico=_p("input"),
             )
-        )
-        self.window_limits = (
-            sa.select(
-                windows.c.window_id,
-                budgets.c.name,
-                limits.c.kind,
-                limits.c.zone,
-                limits.c.limit_pico,
-                limits.c.open_cap,
-                limits.c.active,
-                windows.c.start_us,
-                windows.c.end_us,
-            )
-            .select_from(windows.join(limits).join(budgets))
-            .where(windows.c.window_id.in_(sa.select(entries.c.window_id).where(entries.c.hold_id == _p("hold_id"))))
-            .order_by(windows.c.window_id)
-            .with_for_update(of=limits)
         )
 
 
@@ -221,26 +245,6 @@ class UpkeepStatements:
             .where(limits.c.limit_id == _p("limit_id"))
             .values(limit_pico=_p("limit"), open_cap=_p("cap"), active=sa.literal_column("1"))
         )
-        self.retire_limit = sa.update(limits).where(limits.c.limit_id == _p("limit_id")).values(active=sa.literal_column("0"))
-        # Requests of the budget that the window's time admitted, and that it does not count yet.
-        counted = sa.select(entries.c.hold_id).where(entries.c.window_id == _p("window_id"))
-        of_budget = (
-            sa.select(entries.c.hold_id)
-            .join(windows, windows.c.window_id == entries.c.window_id)
-            .join(limits, limits.c.limit_id == windows.c.limit_id)
-            .where(limits.c.budget_id == _p("budget_id"))
-        )
-        self.adoptable = (
-            sa.select(holds.c.hold_id, holds.c.state, holds.c.hold_pico, holds.c.cost_pico)
-            .where(
-                holds.c.hold_id.in_(of_budget),
-                holds.c.hold_id.not_in(counted),
-                holds.c.created_us >= _p("start"),
-                holds.c.created_us < _p("end"),
-            )
-            .order_by(holds.c.hold_id)
-            .with_for_update()
-        )
         self.lock_windows = sa.select(windows.c.window_id).order_by(windows.c.window_id).with_for_update()
         self.counters = counters_against_rows()
         self.set_counters = (
@@ -248,12 +252,36 @@ class UpkeepStatements:
             .where(windows.c.window_id == _p("window_id"))
             .values(spent_pico=_p("spent"), held_pico=_p("held"), open_count=_p("open"), moves=_p("moves"))
         )
+        self.adoptable = adoptable_holds()
+        self.retire_limit = sa.update(limits).where(limits.c.limit_id == _p("limit_id")).values(active=sa.literal_column("0"))
+
+
+def adoptable_holds() -> sa.Select[tuple[int, str, int, int]]:
+    """Return the requests of a budget that a window's time admitted and that the window does not count yet, locked."""
+    counted = sa.select(entries.c.hold_id).where(entries.c.window_id == _p("window_id"))
+    of_budget = (
+        sa.select(entries.c.hold_id)
+        .join(windows, windows.c.window_id == entries.c.window_id)
+        .join(limits, limits.c.limit_id == windows.c.limit_id)
+        .where(limits.c.budget_id == _p("budget_id"))
+    )
+    return (
+        sa.select(holds.c.hold_id, holds.c.state, holds.c.hold_pico, holds.c.cost_pico)
+        .where(
+            holds.c.hold_id.in_(of_budget),
+            holds.c.hold_id.not_in(counted),
+            holds.c.created_us >= _p("start"),
+            holds.c.created_us < _p("end"),
+        )
+        .order_by(holds.c.hold_id)
+        .with_for_update()
+    )
 
 
 def counters_against_rows() -> sa.Select[tuple[int, int, int, int, int, int, int, int, int, int, int]]:
     """Return window id, its counters (spent, held, open, moves), the same from the rows, and the entries' three sums."""
     inside = sa.select(entries.c.window_id, entries.c.hold_id).distinct().subquery()
-    is_open = holds.c.state == "open"
+    is_open = holds.c.state == OPEN
     rows = (
         sa.select(
             inside.c.window_id,

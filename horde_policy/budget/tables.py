@@ -126,8 +126,10 @@ holds = sa.Table(
     sa.CheckConstraint("(state = 'open') = (cost_pico IS NULL)"),
     sqlite_strict=True,
 )
-# Orphans are looked for among the open holds only, which are few.
-sa.Index("holds_open", holds.c.expires_us, sqlite_where=holds.c.state == "open", postgresql_where=holds.c.state == "open")
+# Requests whose cost is not written yet are few among many, and are asked for all the time.
+for _state in ("open", "expired"):
+    _is_in = holds.c.state == sa.literal_column(f"'{_state}'")
+    sa.Index(f"holds_{_state}", holds.c.expires_us, sqlite_where=_is_in, postgresql_where=_is_in)
 
 entries = sa.Table(
     "entries",

@@ -1,10 +1,13 @@
 """``budget replay|status|explain``: hard budgets on recorded requests, a ledger as it stands, one request's hold (B1–B13)."""
 
 import json
+import sys
+from decimal import ROUND_UP, Decimal
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich import box
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -24,6 +27,8 @@ __all__ = ["register"]
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 Prices = Annotated[Path, typer.Option("--prices", help="Price table (TOML).")]
+
+WIDE_CHARACTERS = 200
 
 budget_app = typer.Typer(name="budget", help="Hard budgets: capped output reservations and their bound.", no_args_is_help=True)
 
@@ -65,7 +70,7 @@ def replay(
             {"limit_usd": _usd(result.limit_pico), "window": window, "zone": zone, "settings": settings, "problems": problems}
         )
         return
-    table = Table(
+    table = _table(
         "setting", "admitted", "early", "at limit", "unpriced", "cut", "used", "overspend", "largest bound", "most open"
     )
     for row in rows:
@@ -263,7 +268,7 @@ def _hold_json(hold: Hold) -> dict[str, Any]:
 def _print_status(name: str, budgets: list[BudgetStatus], audit: Audit, unwritten: list[Hold]) -> None:
     console = _console()
     console.print(escape(name))
-    table = Table("budget", "window", "limit", "spent", "held", "left", "open", "worst case")
+    table = _table("budget", "window", "limit", "spent", "held", "left", "open", "worst case", words=2)
     for budget in budgets:
         for status in budget.windows:
             s = status.state
@@ -292,7 +297,8 @@ def _print_status(name: str, budgets: list[BudgetStatus], audit: Audit, unwritte
 def _print_explanation(found: dict[str, Any]) -> None:
     console = _console()
     console.print(f"{escape(found['model'])} ({found['api']}), price {escape(found['price'])}")
-    table = Table("", "tokens", "$ per million", "$", "")
+    table = _table("", "tokens", "$ per million", "$")
+    table.add_column("", overflow="fold")
     for line in found["lines"]:
         tokens = "" if line["tokens"] is None else f"{line['tokens']:,}"
         table.add_row(line["label"], tokens, line["usd_per_million"] or "", line["usd"], escape(line["note"]))
@@ -304,14 +310,23 @@ def _print_explanation(found: dict[str, Any]) -> None:
     if found["overspend_per_limit"] is None:
         console.print("without a count of requests: no bound")
     else:
-        ratio = float(found["overspend_per_limit"])
-        console.print(f"without a count of requests: at most {ratio:.2f} times the limit over, for its output")
+        ratio = Decimal(found["overspend_per_limit"]).quantize(Decimal("0.01"), ROUND_UP)
+        console.print(f"without a count of requests: at most {ratio} times the limit over, for its output")
     if found.get("bound_without_count_usd") is not None:
         console.print(f"with that limit: at most ${found['bound_without_count_usd']} over, for its output")
 
 
 def _console() -> Console:
-    return Console(highlight=False, soft_wrap=True)
+    """Return a console as wide as its terminal; into a file or a pipe wide enough for any table."""
+    return Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else WIDE_CHARACTERS)
+
+
+def _table(*names: str, words: int = 1) -> Table:
+    """Return a table whose first columns are words and whose others are numbers; a narrow terminal folds, it never cuts."""
+    table = Table(box=box.SIMPLE)
+    for place, name in enumerate(names):
+        table.add_column(name, justify="left" if place < words else "right", overflow="fold")
+    return table
 
 
 def _print_json(value: object) -> None:

@@ -199,7 +199,7 @@ def _print_counts(rows: pl.DataFrame, by: list[str]) -> None:
                 bounds_text(Bounds(row["count_low"], row["count_high"])),
                 bounds_text(Bounds(row["n_low"], row["n_high"])),
                 _share(row["share_low"], row["share_high"]),
-                NOT_REPORTED if row["share_low"] is None else f"{ratio(row['sampling_low'])} to {ratio(row['sampling_high'])}",
+                _share(row["sampling_low"], row["sampling_high"]),
             )
             for row in rows.iter_rows(named=True)
         ],

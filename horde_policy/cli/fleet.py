@@ -1,4 +1,4 @@
-"""``fleet from-snapshot`` and ``fleet parametric``: fleets for a replay (issue 5)."""
+"""``fleet from-snapshot``, ``fleet from-history`` and ``fleet parametric``: fleets for a replay (issues 3 and 5)."""
 
 from datetime import datetime
 from pathlib import Path
@@ -6,10 +6,15 @@ from typing import Annotated
 
 import typer
 
+from horde_policy.cli.history import FromOption, SourceOption, StoreArgument, ToOption
 from horde_policy.cli.parquet_output import check_parquet_path, print_notes, print_stamp, write_parquet
+from horde_policy.cli.sources_option import instant_named
+from horde_policy.clock import SystemClock
 from horde_policy.errors import InputError
+from horde_policy.history.fleets import fleet_from_history
+from horde_policy.history.store import HistoryStore
 from horde_policy.imports.cells import RULES, parsed
-from horde_policy.replay.fleets import Fleet, demand_weights, fleet_from_snapshot
+from horde_policy.replay.fleets import EVER, Fleet, demand_weights, fleet_figures, fleet_from_snapshot
 from horde_policy.replay.parametric import CONTEXT_SIZES, OUTPUT_SIZES, Churn, ParametricFleet, parametric_fleet
 from horde_policy.sources.recorded import load_recorded
 
@@ -44,6 +49,7 @@ def register(app: typer.Typer) -> None:
     """Add the commands to the app."""
     group = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Make a fleet for a replay.")
     group.command("from-snapshot")(from_snapshot)
+    group.command("from-history")(from_history)
     group.command("parametric")(parametric)
     app.add_typer(group, name="fleet")
 
@@ -53,6 +59,27 @@ def from_snapshot(folder: FolderArgument, out: OutOption, as_json: JsonOption = 
     check_parquet_path(out)
     snapshot = load_recorded(folder)
     _finish(fleet_from_snapshot(snapshot), out, as_json, [f"{p.level}: {p.subject}: {p.text}" for p in snapshot.problems])
+
+
+def from_history(
+    store: StoreArgument,
+    out: OutOption,
+    from_: FromOption = None,
+    to: ToOption = None,
+    source: SourceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Take the workers of recorded days: when they were online, as what, how fast in the mean, measured or not."""
+    check_parquet_path(out)
+    start, end = (None if text is None else instant_named(text) for text in (from_, to))
+    history = HistoryStore(store, read_only=True)
+    try:
+        found = fleet_from_history(history, start or EVER, end or SystemClock().now(), source=source)
+    finally:
+        history.close()
+    stamp = found.stamp
+    notes = [f"note: nothing was recorded in {stamp['gaps']} gaps, {stamp['gap_s'] / 3600:.1f} h in all"] if stamp["gaps"] else []
+    _finish(Fleet(frame=found.frame, stamp={**stamp, **fleet_figures(found.frame)}), out, as_json, notes)
 
 
 def parametric(

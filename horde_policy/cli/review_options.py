@@ -6,15 +6,16 @@ import sys
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.table import Table
 
 from horde_policy.cli.measure_table import console, safe
 from horde_policy.errors import InputError, Problem
-from horde_policy.imports import load_mapping, read_exports
-from horde_policy.review.exported import Exported, exported_from
+from horde_policy.imports import load_mapping
+from horde_policy.review.exported import Exported
+from horde_policy.review.loading import load_exports
 from horde_policy.review.ranges import TimeRange
 from horde_policy.views.review_words import bounds_text, span_text
 from horde_policy.views.text import visible
@@ -32,9 +33,6 @@ __all__ = [
     "print_rows",
     "write_whole",
 ]
-
-ABOUT_FILE = "about.json"
-"""Beside exports: names them with ``title`` and says with ``"synthetic": true`` that they are made up."""
 
 FilesArgument = Annotated[
     list[Path], typer.Argument(metavar="FILE…", help="Exported metrics of any supported form, or folders of them.")
@@ -66,7 +64,7 @@ def instant_of(option: str, text: str | None) -> datetime | None:
 
 
 def load_exported(files: Sequence[Path], mapping: Path | None, start: str | None, end: str | None) -> Exported:
-    """Return the counts of exported files inside the range.
+    """Return the counts of exported files inside the range that the options name.
 
     Raises
     ------
@@ -74,38 +72,7 @@ def load_exported(files: Sequence[Path], mapping: Path | None, start: str | None
         A file cannot be read or is of no supported form, or the range makes no sense.
     """
     span = TimeRange(instant_of("--from", start), instant_of("--to", end))
-    given = [inside for file in files for inside in _inside(file)]
-    if not given:
-        raise InputError("export", "", ", ".join(map(str, files)), "has no file of exported metrics")
-    imported = read_exports(given, mapping=None if mapping is None else load_mapping(mapping))
-    title, synthetic = _about(files)
-    return exported_from(imported, title=title, synthetic=synthetic).within(span)
-
-
-def _inside(file: Path) -> list[Path]:
-    """Return a file, or the files of a folder but for what describes them."""
-    if not file.is_dir():
-        return [file]
-    try:
-        return sorted(one for one in file.iterdir() if one.is_file() and one.name != ABOUT_FILE and one.suffix.lower() != ".md")
-    except OSError as error:
-        raise InputError("export", "", str(file), f"cannot be read: {error.strerror}") from error
-
-
-def _about(files: Sequence[Path]) -> tuple[str, bool]:
-    """Return the title of exports and whether any of them is made up, as the ``about.json`` beside them says."""
-    abouts = {(file if file.is_dir() else file.parent) / ABOUT_FILE for file in files}
-    titles, synthetic = [], False
-    for about in sorted(one for one in abouts if one.is_file()):
-        try:
-            said: Any = json.loads(about.read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            raise InputError("export", str(about), None, f"cannot be read as JSON: {error}") from error
-        if not isinstance(said, dict) or not isinstance(said.get("title", ""), str):
-            raise InputError("export", str(about), said, "must be an object with title and synthetic")
-        titles.append(said.get("title", ""))
-        synthetic = synthetic or said.get("synthetic") is True
-    return (titles[0] if len(titles) == 1 and len(abouts) == 1 else ""), synthetic
+    return load_exports(files, mapping=None if mapping is None else load_mapping(mapping), span=span)
 
 
 def listed(given: Iterable[str] | None) -> list[str]:

@@ -67,9 +67,11 @@ BUDGET_SUMMARY = Schema(
         "settled_pico": Column(pl.Int64, PICO, text="over all windows"),
         "utilisation_ratio": Column(pl.Float64, "of the limit", text="settled over the limits of the windows with requests"),
         "overspend_pico": Column(pl.Int64, PICO, text="largest over the windows: settled in the end beyond the limit, or 0"),
-        "bound_at_overspend_pico": Column(pl.Int64, PICO, text="stated worst case of that window at its last admission"),
+        "bound_at_overspend_pico": Column(
+            pl.Int64, PICO, text="stated worst case of that window at the last admission that was checked"
+        ),
         "largest_bound_pico": Column(pl.Int64, PICO, text="largest stated worst case at any admission"),
-        "unbounded": Column(pl.Int64, "requests", text="admitted without an output limit"),
+        "unbounded": Column(pl.Int64, "requests", text="admitted without a bound on their output; none for stop (B13)"),
         "peak_open": Column(pl.Int64, "requests", text="most open at once in a window"),
     },
     sort=("setting",),

@@ -135,10 +135,14 @@ class Database:
             self.engine = sa.create_engine(self.url, connect_args=waits, pool_pre_ping=self.file is None)
         if self.file is not None:
             self._prepare_sqlite(max_pages, durable=durable)
-        if not read_only:
-            self._create()
-        with self.reading() as connection:
-            self._check_schema(connection)
+        try:
+            if not read_only:
+                self._create()
+            with self.reading() as connection:
+                self._check_schema(connection)
+        except BaseException:
+            self.engine.dispose()
+            raise
 
     def _create(self) -> None:
         with self.reading() as connection:
@@ -190,6 +194,8 @@ class Database:
     @contextmanager
     def writing(self) -> Iterator[sa.Connection]:
         """Give a connection in a transaction that writes; it is committed at the end, or nothing of it stays."""
+        if self.read_only:
+            raise StoreError(self.name, "cannot be written: it was opened to read")
         with self.named_errors(), self.engine.connect().execution_options(writer=True) as connection, connection.begin():
             yield connection
 

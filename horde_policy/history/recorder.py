@@ -33,8 +33,9 @@ GAP_FACTOR = 1.75
 LEASE_FACTOR = 3.0
 LEASE_GRACE_S = 30.0
 LONGEST_WAIT_S = 900.0
-PACE_MARGIN_S = 0.05
-"""A clock that is slewed runs a little slow: without it, answers could seem a moment too young to be asked for again."""
+PACE_MARGIN = 0.005
+"""Polls are by this share further apart than the interval: an answer that seems a moment too young, by a clock that is slewed or
+a program that was held up, is not asked for again by the source."""
 
 State = Literal["starting", "recording", "standby", "source_away", "throttled", "store_failing", "clock_behind"]
 
@@ -106,6 +107,7 @@ class Recorder:
         self._pending: list[tuple[datetime, str, str]] = [(clock.now(), "started", "the recorder started")]
         self._behind: str | None = None
         self._noted: Standing | None = None
+        self._asked_mono = monotonic()
         self.latest: Snapshot | None = None
         self.state = RecorderState(state="starting", since=clock.now(), text="", last_stored=None, polls=0, wait_s=0.0)
 
@@ -144,6 +146,7 @@ class Recorder:
         return None if poll is None else from_microseconds(poll.at_us)
 
     def _poll(self) -> RecorderState:
+        self._asked_mono = self._monotonic()
         try:
             snapshot = self.source.load()
         except SourceThrottled as error:
@@ -253,13 +256,26 @@ class Recorder:
 
     # -- the loop ------------------------------------------------------------------------------------------------------
 
-    def run(self, stop: threading.Event, *, wait: Callable[[float], object] | None = None) -> None:
-        """Poll until ``stop`` is set, then give the lease back; ``wait`` passes seconds, by default until ``stop``."""
+    def run(
+        self,
+        stop: threading.Event,
+        *,
+        wait: Callable[[float], object] | None = None,
+        told: Callable[[RecorderState], None] | None = None,
+    ) -> None:
+        """Poll until ``stop`` is set, then give the lease back.
+
+        ``wait`` passes seconds, by default until ``stop``; ``told`` is given the state whenever it or its reason changes.
+        """
         pause = wait or stop.wait
+        before: tuple[State, str] | None = None
         while not stop.is_set():
-            began = self._monotonic()
+            self._asked_mono = self._monotonic()
             state = self.step()
-            pause(max(0.0, state.wait_s + PACE_MARGIN_S - (self._monotonic() - began)))
+            if told is not None and (state.state, state.text) != before:
+                told(state)
+            before = (state.state, state.text)
+            pause(max(0.0, state.wait_s * (1 + PACE_MARGIN) - (self._monotonic() - self._asked_mono)))
         self.close()
 
     def close(self) -> None:

@@ -19,6 +19,9 @@ GAP_STEPS = 2.5
 MOST_LAYOUTS = 20
 MOST_GAPS = 50
 
+FINE_STEP_S = 60.0
+"""The production server exports this often (horde.md §7.1): finer looks see every time that a series begins again."""
+
 
 def overview(samples: Samples, grown: Grown, files: tuple[FileReport, ...], *, one_scrape: bool) -> ImportReport:
     """Return the report of an import: its files, processes, bucket layouts and uncovered time."""
@@ -140,6 +143,7 @@ def doubts(samples: Samples, grown: Grown, tally: Tally, report: ImportReport) -
             "series without a name come of increase(), rate() or sum by: a mapping must say what they count, or they are left out"
         )
         found.append(Problem("needs_mapping", "all files", text))
+    found.extend(_forgetting(samples, grown, report))
     if report.one_scrape:
         text = "every process was looked at once: the counts are totals since its start, over a time that is not known"
         found.append(Problem("one_scrape", "all files", text, "note"))
@@ -155,6 +159,24 @@ def doubts(samples: Samples, grown: Grown, tally: Tally, report: ImportReport) -
         found.append(Problem("uncovered", "deltas", text))
     found.extend(_same_process(samples))
     return tuple(found)
+
+
+def _forgetting(samples: Samples, grown: Grown, report: ImportReport) -> list[Problem]:
+    """Return what a collector that forgets silent series does: in fine steps nothing is lost, in coarse ones counts lack."""
+    found = []
+    numbers = _instance_numbers(samples)
+    on_grid = set(np.unique(grown.rows.instance[grown.rows.lookback]).tolist())
+    for one in report.instances:
+        if not one.own_restarts:
+            continue
+        text = f"{one.own_restarts} times a series began again from zero while its process went on: silent series are forgotten"
+        found.append(Problem("forgotten", shown(one.instance), text, "note"))
+        if numbers[one.instance] in on_grid and one.step_s is not None and one.step_s > FINE_STEP_S:
+            text = (
+                f"looks {one.step_s:.0f} s apart miss what such series counted in between: the counts are too low; ask every 60 s"
+            )
+            found.append(Problem("too_coarse", shown(one.instance), text))
+    return found
 
 
 def _same_process(samples: Samples) -> list[Problem]:

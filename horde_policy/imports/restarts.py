@@ -7,8 +7,9 @@ grow, one bucket may still have lost. Three things look alike and are not:
 - A series that is not born again yet shows its old value for up to the look-back in answers of ``query_range`` (exports.md 2);
   its later fall belongs to the restart that has been seen.
 - A collector that turns deltas into cumulative sums forgets one series that was silent for five minutes, and starts that one
-  from zero (horde.md §7.1). Such a fall comes after a silence, and is the series' own where the others show that the process
-  went on: where one of them would have had to grow many times faster than it ever did.
+  from zero (horde.md §7.1). A series that comes back after such a silence counts in full, whether it fell or not; its fall is
+  its own where series come and go all the time, or where another shows that the process went on: it would have had to grow
+  many times faster than it ever did.
 - Where several processes write one series in turn, falls mean nothing; that is told by their number (exports.md 5).
 """
 
@@ -19,11 +20,11 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from horde_policy.imports.samples import NO_TIME, Samples, group_of
+from horde_policy.imports.samples import LONGEST_SILENCE_S, NO_TIME, Samples, group_of
 
 __all__ = ["Restart", "Restarts", "Rows", "find_restarts"]
 
-FORGET_S = 300.0
+FORGET_S = LONGEST_SILENCE_S
 """Silence after which a collector forgets one series (``deltatocumulative``, ``max_stale``)."""
 
 PLAUSIBLE_GROWTH = 4.0
@@ -36,10 +37,12 @@ INTERLEAVED_SHARE, INTERLEAVED_LEAST = 0.2, 10
 """More restarts than this share of all steps, and at least so many: several processes write the same series in turn."""
 
 SPARSE_SHARE, SPARSE_LEAST = 0.1, 3
-"""Series that go while their process stays, at more than this share of all steps: they are written only when they count."""
+"""Series that go while their process stays, at more than this share of the times at which anything changed: they are written
+only when they count."""
 
-_FALL, _GONE, _LOSS = 0, 1, 2
-"""What tells a restart: a series fell, is gone while its process stays, or a bucket lost; judged in this order at one time."""
+_RETURN, _FALL, _GONE, _LOSS = 0, 1, 2, 3
+"""What tells that counting began again, judged in this order at one time: a series comes back after a silence at which its
+process was looked at, it fell, it is gone while its process stays, or a bucket lost."""
 
 Ints = npt.NDArray[np.int64]
 
@@ -195,26 +198,24 @@ class _Judge:
     def judge(self, instance: int, found: Restarts, own: dict[int, list[Restart]]) -> None:
         rows = self.rows
         whole: list[Restart] = []
-        falls = self.mine[self.fell[self.mine]]
-        gone = self.mine[(rows.next[self.mine] != NO_TIME) & ~rows.lookback[self.mine]]
+        gone = self.mine[rows.next[self.mine] != NO_TIME]
         steps = self._steps()
-        if np.unique(rows.next[gone]).size > max(SPARSE_LEAST, SPARSE_SHARE * steps):
+        changes = np.unique(rows.t_from[self.mine]).size
+        sparse = np.unique(rows.next[gone]).size > max(SPARSE_LEAST, SPARSE_SHARE * changes)
+        if sparse:
             found.sparse.add(instance)
-            gone = gone[:0]
-        events = [(int(rows.t_from[row]), _FALL, row) for row in falls.tolist()]
-        events += [(int(rows.next[row]), _GONE, row) for row in gone.tolist()]
-        events += [(int(rows.t_from[row]), _LOSS, row) for row in self.lost]
-        for seen, kind, row in sorted(events):
-            if kind != _GONE and rows.same[row] and self._belongs(row, whole):
+        for seen, kind, row in sorted(self._events(gone[:0] if sparse else gone[~rows.lookback[gone]], sparse=sparse)):
+            unit = int(rows.unit[row])
+            if kind != _GONE and (self._belongs(row, whole) or any(one.seen == seen for one in own[unit][-1:])):
                 continue
             after = int(rows.t_to[row] if kind == _GONE else rows.t_to[row - 1] if rows.same[row] else rows.prev[row])
-            if kind != _FALL:
-                if not any(after < one.seen <= seen for one in whole[-3:]) and not self._refuted(seen):
+            if kind == _RETURN:
+                own[unit].append(Restart(after, seen))
+            elif kind == _FALL or not any(after < one.seen <= seen for one in whole[-3:]):
+                if self._is_whole(row, kind, seen, sparse=sparse):
                     whole.append(Restart(after, seen))
-            elif self._is_whole(row):
-                whole.append(Restart(after, seen))
-            else:
-                own[int(rows.unit[row])].append(Restart(after, seen))
+                elif kind != _GONE:
+                    own[unit].append(Restart(after, seen))
         if len(whole) >= INTERLEAVED_LEAST and len(whole) > INTERLEAVED_SHARE * steps:
             found.interleaved.add(instance)
         if whole:
@@ -224,22 +225,54 @@ class _Judge:
         span = int(self.rows.t_to[self.mine].max() - self.rows.t_from[self.mine].min())
         return span / self.step if self.step else 1.0
 
+    def _events(self, gone: Ints, *, sparse: bool) -> list[tuple[int, int, int]]:
+        """Return what tells that counting began again, as (time, what, row).
+
+        Where series are written only when they count, silence alone tells it, if what the series then shows can be the growth of
+        one step.
+        """
+        rows = self.rows
+        falls = self.mine[self.fell[self.mine]]
+        later = self.mine[rows.same[self.mine]]
+        absent = rows.prev[later] > rows.t_to[later - 1]
+        silent = rows.t_from[later] - rows.t_to[later - 1] > FORGET_S * 1e6
+        missing = rows.t_from[later] - rows.t_to[later - 1] > 1.5 * self.step
+        forgotten = silent | (rows.lookback[later] & missing)
+        if sparse:
+            absent |= missing & (rows.value[later] <= PLAUSIBLE_GROWTH * self._greatest_growth()[later])
+        back = later[absent & forgotten]
+        events = [(int(rows.t_from[row]), _RETURN, row) for row in back.tolist()]
+        events += [(int(rows.t_from[row]), _FALL, row) for row in falls.tolist()]
+        events += [(int(rows.next[row]), _GONE, row) for row in gone.tolist()]
+        return events + [(int(rows.t_from[row]), _LOSS, row) for row in self.lost]
+
+    def _greatest_growth(self) -> npt.NDArray[np.float64]:
+        """Return, for each row, the greatest growth of its series from one sample to the next."""
+        rows = self.rows
+        grown = np.where(rows.same, rows.value - np.roll(rows.value, 1), 0.0)
+        heads = np.flatnonzero(~rows.same)
+        sizes = np.diff(np.append(heads, rows.sid.size))
+        return np.repeat(np.maximum(np.maximum.reduceat(grown, heads), 1.0), sizes)
+
     def _belongs(self, row: int, whole: list[Restart]) -> bool:
         """Return whether a fall is the late rebirth of a series after a restart that is known already."""
+        if not self.rows.same[row]:
+            return False
         rows, before = self.rows, row - 1
         last = next((one for one in reversed(whole) if one.seen <= rows.t_from[row]), None)
         if last is None or rows.t_from[before] >= last.seen:
             return False
         return bool(rows.t_to[before] < last.seen or (rows.lookback[row] and rows.t_to[before] <= last.seen + self.lookback_us))
 
-    def _is_whole(self, row: int) -> bool:
-        """Return whether a fall is that of the whole process, and not of one series that a collector forgot."""
-        rows, before = self.rows, row - 1
-        looked_between = rows.prev[row] != NO_TIME and rows.prev[row] > rows.t_to[before]
-        silent_us = int(rows.t_from[row] - rows.t_to[before])
-        if looked_between:
-            return False
-        return silent_us <= FORGET_S * 1e6 or not self._refuted(int(rows.t_from[row]))
+    def _is_whole(self, row: int, kind: int, seen: int, *, sparse: bool) -> bool:
+        """Return whether the whole process began again, and not one series that a collector forgot.
+
+        A counter that stood still was silent; only one that was silent for long can have been forgotten.
+        """
+        rows = self.rows
+        if kind == _FALL and rows.t_from[row] - rows.t_from[row - 1] <= FORGET_S * 1e6 - self.step:
+            return True
+        return not (sparse or self._refuted(seen))
 
     def _refuted(self, seen: int) -> bool:
         """Return whether one of the busiest series could not have grown from zero to what it shows at that look."""

@@ -46,6 +46,9 @@ histogram as lower, upper, count, lower, …"""
 GAP_STEPS = 1.5
 """Within a chunk a run ends where a series was silent for more than so many of its usual steps; whether it was is told later."""
 
+LONGEST_SILENCE_S = 300.0
+"""No run reaches over a longer time without a sample: a collector forgets a series that was silent for longer."""
+
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
@@ -139,7 +142,7 @@ class RunBuilder:
             of = None if bins is None else [bins[place] for place in kept.tolist()]
             return self._compacted(sid[last], start[last], t[last], value[last], of)
         usual = float(np.median(step[same])) if same.any() else 0.0
-        goes_on = same & (np.diff(value) == 0) & (step <= GAP_STEPS * usual)
+        goes_on = same & (np.diff(value) == 0) & (step <= min(GAP_STEPS * usual, LONGEST_SILENCE_S * 1e6))
         cumulative = np.array([key.temporality == "cumulative" for key in self._numbers], dtype=np.bool_)
         goes_on &= cumulative[sid[1:]]
         first, last = np.append(True, ~goes_on), np.append(~goes_on, True)
@@ -321,6 +324,7 @@ def _linked(samples: Samples, view_of: Ints, times: dict[int, Ints], kin: dict[i
         last_look[mine] = looks[-1]
     same = (sid[1:] == sid[:-1]) & (start[1:] == start[:-1])
     goes_on = same & (value[1:] == value[:-1]) & (prev[1:] == t_to[:-1]) & samples.cumulative[sid[1:]]
+    goes_on &= t_from[1:] - t_to[:-1] <= LONGEST_SILENCE_S * 1e6
     first, last = np.append(True, ~goes_on), np.append(~goes_on, True)
     back = np.append(same & (t_from[1:] <= following[:-1]), False)
     gone = (following != NO_TIME) & ~back & (following < last_look)  # a file's last look may be cut short

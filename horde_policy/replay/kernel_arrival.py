@@ -142,7 +142,7 @@ def ask_again(s: Run, i: int, now: int) -> None:
     else:
         if attempt > s.rule_return_times:
             return
-        when += s.rule_return_after_us
+        when = now + s.rule_return_after_us if now < NEVER - s.rule_return_after_us else NEVER
     new = sent + s.repeats
     s.origin[s.repeats] = first
     s.attempt[s.repeats] = attempt + 1

@@ -82,7 +82,7 @@ def _rules(settings: ReplaySettings) -> Rules:
         jobs_floor=float(settings.jobs_rule_floor_per_thread),
         assumed_speed=float(settings.assumed_speed_tok_per_s),
         ageing_kudos=float(settings.ageing_kudos),
-        ageing_every_us=_us(settings.ageing_every_s),
+        ageing_every_us=max(_us(settings.ageing_every_s), 1),
         ttl_us=_us(settings.request_ttl_s),
         timeout_us=-1 if settings.job_timeout_s is None else _us(settings.job_timeout_s),
         return_after_us=_us(settings.return_after_s),

@@ -12,9 +12,9 @@ from horde_policy.review.decompose import decompose, rate
 from horde_policy.review.exported import Exported
 from horde_policy.review.finding import SECTIONS, Finding, Section, Severity, Target, ordered
 from horde_policy.review.mean_allowance import MeanAllowance, mean_allowance
-from horde_policy.review.sampling import LEVEL, Bounds, Share, difference, share_of
+from horde_policy.review.sampling import LEVEL, Bounds, Share, share_of
 from horde_policy.review.verdict import ABOVE, OVER_S, Verdict, funded_verdict
-from horde_policy.review.waits import distribution, of_kind, quantile, share_at_most
+from horde_policy.review.waits import distribution, measured_less_estimated, of_kind, quantile, share_at_most
 from horde_policy.review.whatif import WhatIf, size_range, what_if
 from horde_policy.settings import AllowanceSettings
 from horde_policy.units import MAX_LENGTH_LIMIT_TOKENS
@@ -220,13 +220,14 @@ def _estimates(exported: Exported, settings: AllowanceSettings, level: float) ->
     found = []
     for mark in (settings.wait_full_s, settings.wait_floor_s):
         stated, measured = (share_at_most(waits, mark, level=level) for waits in (estimated, queued))
-        if stated is None or measured is None:
+        apart = measured_less_estimated(estimated, queued, mark, level=level)
+        if stated is None or measured is None or apart is None:
             return []
-        counts, sampling = difference(stated, measured)
+        counts, sampling = apart
         off = "honest"
-        if sampling.high < 0 and counts.high < -HONEST_WITHIN:
+        if counts.high < -HONEST_WITHIN:
             off = "optimistic"  # fewer waits were really so short than were estimated so short
-        elif sampling.low > 0 and counts.low > HONEST_WITHIN:
+        elif counts.low > HONEST_WITHIN:
             off = "pessimistic"
         quantiles = {
             f"{kind}_{share:g}": quantile(distribution(waits, level=level), share)

@@ -15,7 +15,7 @@ import polars as pl
 from horde_policy.frames.schemas import Column, Schema
 from horde_policy.review.decompose import rate
 from horde_policy.review.ranges import in_blocks
-from horde_policy.review.sampling import LEVEL, Bounds, Share, design_effect, share_of, shares
+from horde_policy.review.sampling import LEVEL, Bounds, Share, design_effect, difference, paired_margin, share_of, shares
 
 __all__ = [
     "DISTRIBUTION",
@@ -26,6 +26,7 @@ __all__ = [
     "distribution",
     "longer",
     "mean_wait",
+    "measured_less_estimated",
     "of_kind",
     "quantile",
     "share_at_most",
@@ -111,6 +112,44 @@ def longer(share: Share) -> Share:
     turned = (1 - share.high, 1 - share.low, 1 - share.sampling_high, 1 - share.sampling_low)
     return Share(rest, share.total, *turned, share.design_effect)
 
+
+def measured_less_estimated(
+    estimated: pl.DataFrame, queued: pl.DataFrame, mark_s: float, *, level: float = LEVEL
+) -> tuple[Bounds, Bounds] | None:
+    """Return by how much more of the measured than of the estimated waits are at most the mark: by the counts, with sampling.
+
+    Null where either has no counts. Both come of the same times, which the interval uses where there are enough blocks of time.
+
+    Parameters
+    ----------
+    estimated, queued
+        Schema :data:`~horde_policy.frames.waits.WAITS`, of one kind each.
+    mark_s
+        In seconds.
+    """
+    stated, measured = (share_at_most(waits, mark_s, level=level) for waits in (estimated, queued))
+    if stated is None or measured is None:
+        return None
+    counts, apart = difference(stated, measured)
+    both = pl.concat(
+        [waits.select(*_BLOCK_COLUMNS, pl.lit(place).alias("side")) for place, waits in enumerate((estimated, queued))]
+    )
+    at_most_mark = pl.col("count_middle").filter(pl.col("upper_s") <= mark_s).sum()
+    blocks = (
+        in_blocks(both).group_by("block", "side").agg(at_most_mark.alias("part"), pl.col("count_middle").sum().alias("total"))
+    )
+    table = blocks.select("block").unique().join(pl.DataFrame({"side": [0, 1]}), how="cross")
+    table = table.join(blocks.with_columns(pl.col("side").cast(pl.Int64)), on=["block", "side"], how="left", nulls_equal=True)
+    table = table.fill_null(0.0).sort("block", nulls_last=True)
+    sides = [table.filter(pl.col("side") == place) for place in (0, 1)]
+    first, second = ((side["part"].to_numpy(), side["total"].to_numpy()) for side in sides)
+    margin = paired_margin(first, second, level=level)
+    if margin is None:
+        return counts, apart
+    return counts, Bounds(max(-1.0, counts.low - margin), min(1.0, counts.high + margin))
+
+
+_BLOCK_COLUMNS = ("interval_start", "interval_end", "upper_s", "count_low", "count_high")
 
 MARKS_S = (60.0, 300.0)
 """The full wait and the floor wait by default (A2, A3), at which shares are always told."""

@@ -18,14 +18,14 @@ import streamlit as st
 from horde_policy.clock import Clock, SystemClock
 from horde_policy.errors import Problem
 from horde_policy.frames.snapshot import Snapshot
-from horde_policy.sources.catalogue import Catalogue, configured_sources
-from horde_policy.sources.horde import LiveSource
+from horde_policy.sources.catalogue import Catalogue, Entry, configured_sources
+from horde_policy.sources.horde import LiveSource, RateLimit
 from horde_policy.sources.poller import Look, Pollers
 from horde_policy.ui import components
 from horde_policy.views.state import ViewState
 from horde_policy.views.status import Status, status_line
 
-__all__ = ["Seen", "content_id", "look_at", "show_status", "source_labels", "source_problems"]
+__all__ = ["Seen", "Standing", "content_id", "look_at", "show_status", "source_labels", "source_problems", "standings"]
 
 WAITING_EVERY_S = 1
 """While a source has not answered yet, the page looks again this often, also with refresh off: it is still opening."""
@@ -123,6 +123,30 @@ def source_labels() -> dict[str, str]:
 def source_problems() -> tuple[Problem, ...]:
     """Return what of the configuration of sources cannot be used."""
     return _desk().catalogue.problems
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How a configured source stands: its entry, the last look (null: never chosen, so never asked), and its limits."""
+
+    entry: Entry
+    look: Look | None
+    limits: Mapping[str, RateLimit]
+
+
+def standings() -> tuple[tuple[Standing, ...], datetime]:
+    """Return how every configured source stands, and the present; nothing is asked."""
+    desk = _desk()
+    started = desk.pollers.started()
+
+    def standing(entry: Entry) -> Standing:
+        poller = started.get(entry.key)
+        if poller is None:
+            return Standing(entry, None, {})
+        limits = poller.source.client.rate_limits().items() if isinstance(poller.source, LiveSource) else ()
+        return Standing(entry, poller.peek(), {str(name): limit for name, limit in limits})
+
+    return tuple(standing(entry) for entry in desk.catalogue.entries), desk.clock.now().astimezone(UTC)
 
 
 def look_at(source: str, *, patient: bool = False) -> Seen | None:

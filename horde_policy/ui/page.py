@@ -14,7 +14,7 @@ from horde_policy.views.state import ViewState
 from horde_policy.views.status import Status, problems_title
 from horde_policy.views.text import code_span
 
-__all__ = ["Opened", "open_source", "show_problems"]
+__all__ = ["Opened", "open_source", "see_source", "show_no_data", "show_problems"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,19 +39,27 @@ class Opened:
         )
 
 
+def see_source() -> tuple[ViewState, live.Seen | None]:
+    """Look at the source that the URL names and draw its status; null, and said so, if no such source is configured."""
+    state, _ = address.read_state()
+    seen = live.look_at(state.source)
+    if seen is None:
+        st.warning(f"The source {code_span(state.source)} is not configured on this server. Choose one above.")
+    else:
+        live.show_status(state, seen)
+    return state, seen
+
+
 def open_source() -> Opened:
     """Look at the source that the URL names, draw its status, and return what the page works with.
 
     Without a snapshot the page ends here, with what is known of the source in its place.
     """
-    state, _ = address.read_state()
-    seen = live.look_at(state.source)
+    state, seen = see_source()
     if seen is None:
-        st.warning(f"The source {code_span(state.source)} is not configured on this server. Choose one above.")
         st.stop()
-    live.show_status(state, seen)
     if seen.snapshot is None:
-        _show_no_data(seen)
+        show_no_data(seen)
         st.stop()
     board = cache.board_of(
         seen.snapshot,
@@ -63,7 +71,8 @@ def open_source() -> Opened:
     return Opened(state, seen.snapshot, board, seen.status)
 
 
-def _show_no_data(seen: live.Seen) -> None:
+def show_no_data(seen: live.Seen) -> None:
+    """Show what stands in place of figures that were never there: the page is opening, or the source fails."""
     if seen.look.state == "waiting":
         st.skeleton(height=90)
         st.skeleton(height=320)

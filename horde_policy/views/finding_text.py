@@ -35,6 +35,7 @@ __all__ = [
     "funded_sentence",
     "no_data_text",
     "no_funded_text",
+    "ratio_text",
 ]
 
 SEVERITY_WORDS: Final = {"wrong": "contradiction", "bad": "attention", "open": "open", "fine": "as it should be"}
@@ -212,6 +213,7 @@ def _estimates(finding: Finding) -> _Text:
     }
     details = (
         f"Measured: {share_text(measured)} of {bounds_text(measured.total)} assignments ({interval_text(measured)}).",
+        _apart(figures["difference"], figures["sampling"]),
         f"The middle wait was {waits['queue_0.5']}, estimated {waits['estimated_0.5']}; nine in ten waited no more than "
         f"{waits['queue_0.9']}, estimated {waits['estimated_0.9']}.",
         POPULATIONS_DIFFER,
@@ -223,6 +225,17 @@ def _estimates(finding: Finding) -> _Text:
         "pessimistic": f"The estimates were too dark at {mark}: {said}.",
     }
     return verdicts[figures["off"]], details
+
+
+def _apart(counts: Bounds, sampling: Bounds) -> str:
+    def points(share: float) -> str:
+        return f"{share * 100:+.1f}"
+
+    known = points(counts.low) if counts.exact else f"{points(counts.low)} to {points(counts.high)}"
+    repeats = "" if sampling.low > 0 or sampling.high < 0 else ", so another week may show it otherwise"
+    return (
+        f"Measured less estimated: {known} percentage points (95 %: {points(sampling.low)} to {points(sampling.high)}){repeats}."
+    )
 
 
 def _funded(finding: Finding) -> _Text:
@@ -257,7 +270,7 @@ def funded_details(verdict: Verdict) -> tuple[str, ...]:
         f"Of the funded waits {share_range_text(over.low, over.high)} were over {mark}, as far as these counts can tell; with "
         f"sampling, {share_range_text(sampling.low, sampling.high)} (95 %).",
         f"{share_range_text(p.low, p.high)} of the registered assignments held nothing. By decisions it is "
-        f"{share_text(p.by_decisions)}; assignments may differ, and are taken to do so by a factor of {p.ratio:g} at most.",
+        f"{share_text(p.by_decisions)}; the odds among assignments may differ, {ratio_text(p.ratio)}.",
     ]
     if verdict.registered is not None:
         details.append(f"All registered waits over {mark}: {share_text(verdict.registered)}, free ones among them.")
@@ -275,6 +288,17 @@ def funded_details(verdict: Verdict) -> tuple[str, ...]:
         off = f"{verdict.point_off_by * 100:.0f} percentage points"
         details.append(f"If free registered requests waited like anonymous ones it would be {point}; that may be off by {off}.")
     return tuple(details)
+
+
+def ratio_text(ratio_of_assignments: float) -> str:
+    """Return what is taken for how unlike assignments and decisions are.
+
+    >>> ratio_text(2.0), ratio_text(float("inf"))
+    ('which is taken to be by a factor of 2 at most', 'and nothing is taken for by how much')
+    """
+    if ratio_of_assignments == float("inf"):
+        return "and nothing is taken for by how much"
+    return f"which is taken to be by a factor of {ratio_of_assignments:g} at most"
 
 
 def _would_gain(finding: Finding) -> _Text:

@@ -21,11 +21,12 @@ __all__ = [
     "grid_data",
     "name_cell",
     "query_text",
+    "spark_cell",
     "state_cell",
     "strip_cell",
 ]
 
-ColumnKind = Literal["name", "state", "allowance", "strip", "text"]
+ColumnKind = Literal["name", "state", "allowance", "strip", "spark", "text"]
 Cell = str | Mapping[str, object] | Sequence[str] | None
 """What one cell holds; its form follows the kind of its column."""
 
@@ -193,3 +194,12 @@ def strip_cell(sizes: Sequence[tuple[str, int | None]]) -> Cell:
     ['full 4096', 'too_large 512', 'unknown']
     """
     return [state if allowance is None else f"{state} {allowance}" for state, allowance in sizes]
+
+
+def spark_cell(points: Sequence[float | None], text: str) -> Cell:
+    """Return the cell of a small line: shares of the ceiling in the order of time, null where not known, and its sentence.
+
+    >>> spark_cell([1.0, None, 0.125], "from 4,096 to 512")
+    {'points': [1.0, None, 0.125], 'text': 'from 4,096 to 512'}
+    """
+    return {"points": list(points), "text": text}

@@ -1,16 +1,19 @@
 """The Model page's words and rows: what a request of some models meets, each worker's part, and what nobody reports."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Final
 
 from horde_policy.board.detail import ModelDetail, WorkerPart
+from horde_policy.board.moves import Loss, losses
 from horde_policy.board.pool import Fleet
 from horde_policy.policy.decision import Decision, Pool, decide
 from horde_policy.policy.eligibility import HIDDEN_CONDITIONS, Request
 from horde_policy.settings import AllowanceSettings
-from horde_policy.units import MAX_LENGTH_LIMIT_TOKENS
+from horde_policy.units import JOB_TIME_LIMIT_S, MAX_LENGTH_LIMIT_TOKENS
 from horde_policy.views import grid
-from horde_policy.views.text import NOT_REPORTED, count, ratio, seconds, shortened, speed, visible
+from horde_policy.views.text import NOT_REPORTED, count, instant, ratio, seconds, shortened, speed, visible
 from horde_policy.views.tiles import tile
 from horde_policy.views.words import STATES, gloss
 
@@ -20,10 +23,14 @@ __all__ = [
     "Refused",
     "answer",
     "detail_tiles",
+    "finding_sentence",
+    "gap_sentence",
     "hidden_conditions",
+    "losses_by_worker",
     "refused_request",
     "scenario_rows",
     "worker_rows",
+    "worker_sentence",
 ]
 
 
@@ -43,6 +50,12 @@ def answer(detail: ModelDetail, settings: AllowanceSettings) -> str:
         f"{size} {'is free' if free else 'needs kudos'}: {count(measure.allowance_tokens)} tokens are free "
         f"at an estimated wait of {seconds(measure.waits.named_s)}"
     )
+
+
+def finding_sentence(detail: ModelDetail, settings: AllowanceSettings, source: str, at: datetime) -> str:
+    """Return the page's answer as a sentence to be copied: of which models, from which source, and when."""
+    names = ", ".join(visible(name) for name in detail.measure.models) or "any model"
+    return f"{names}: {answer(detail, settings)} ({visible(source)}, {instant(at)})."
 
 
 def detail_tiles(detail: ModelDetail) -> list[dict[str, object]]:
@@ -115,6 +128,36 @@ def refused_request(detail: ModelDetail, fleet: Fleet, context_tokens: int) -> R
     return None
 
 
+def gap_sentence(refused: Refused) -> str | None:
+    """Return by how much the request asks for more than any online worker of its models declares; null if it does not (A19)."""
+    gap = refused.decision.gap
+    if gap is None:
+        return None
+    parts = []
+    if gap.length_tokens is not None:
+        parts.append(f"{_some(gap.length_tokens)} of output (the most declared is {count(gap.declared.max_length)})")
+    if gap.context_tokens is not None:
+        most = count(gap.declared.max_context_length)
+        parts.append(f"{_some(gap.context_tokens)} of context (the most declared is {most})")
+    return f"Declaration gap: {' and '.join(parts)} more than any online worker of these models declares."
+
+
+def _some(tokens: int) -> str:
+    return "1 token" if tokens == 1 else f"{count(tokens)} tokens"
+
+
+MOST_LOSSES = 60
+"""Above so many eligible workers one loss tells little, and all of them would take long to work out."""
+
+
+def losses_by_worker(detail: ModelDetail, fleet: Fleet, context_tokens: int) -> dict[str, Loss]:
+    """Return what the request would meet without each of its eligible workers, by id; nothing for a pool of very many."""
+    if detail.measure.eligible_workers > MOST_LOSSES:
+        return {}
+    pool = fleet.pool(detail.measure.models, context_tokens)
+    return {loss.worker.worker_id: loss for loss in losses(fleet, pool, detail.measure.max_length)}
+
+
 # --- workers, scenarios, conditions ----------------------------------------------------------------------------------------
 
 WORKER_COLUMNS: Final = [
@@ -124,6 +167,7 @@ WORKER_COLUMNS: Final = [
     grid.Column(key="share", label="Share", unit="of the speed", right=True),
     grid.Column(key="size", label="Takes up to", unit="tokens", right=True, help="Its largest size at the context asked for."),
     grid.Column(key="context", label="Context", unit="tokens", right=True),
+    grid.Column(key="without", label="Without it", unit="tokens free", right=True, help="The allowance if this worker left."),
     grid.Column(key="finish", label="Takes", unit="this size in", right=True, help="One job of the size asked, at its speed."),
     grid.Column(key="also", label="Serves", unit="other models", right=True),
     grid.Column(key="why", label="Why not, and what is not reported of it", wrap=True, wide=True),
@@ -138,15 +182,42 @@ SCENARIO_COLUMNS: Final = [
 ]
 
 
-def worker_rows(detail: ModelDetail) -> list[grid.Row]:
-    """Return a row a worker that serves the models, those that count first."""
+def worker_rows(detail: ModelDetail, without: Mapping[str, Loss]) -> list[grid.Row]:
+    """Return a row a worker that serves the models, those that count first; ``without`` has the loss of each by id."""
     return [
-        grid.Row(id=f"worker {part.worker.worker_id}", cells=_worker_cells(part), out=not part.eligible)
+        grid.Row(
+            id=f"worker {part.worker.worker_id}",
+            cells=_worker_cells(part, without.get(part.worker.worker_id)),
+            out=not part.eligible,
+        )
         for part in detail.workers
     ]
 
 
-def _worker_cells(part: WorkerPart) -> dict[str, grid.Cell]:
+def _without_cell(loss: Loss | None) -> grid.Cell:
+    if loss is None:
+        return ""
+    nobody = loss.without.eligible_workers == 0
+    return {"text": count(loss.allowance_tokens), "sub": "carries it alone" if nobody else ""}
+
+
+def worker_sentence(part: WorkerPart, size_tokens: int, loss: Loss | None) -> str:
+    """Return one worker's part as a sentence to be copied; the name in it is made visible."""
+    name = visible(part.worker.name or "(no name)")
+    own_speed = f"{speed(part.speed_tok_per_s)} tok/s{' (assumed)' if part.assumed else ''}"
+    if not part.eligible:
+        why = " ".join(reason.text for reason in part.reasons)
+        return f"{name}, {own_speed}, does not count at {count(size_tokens)} tokens: {visible(why)}"
+    finish = f"makes {count(size_tokens)} tokens in {seconds(part.finish_s)}"
+    finish += "" if part.finishes else f", which is over the {JOB_TIME_LIMIT_S:g} s of a job"
+    rest = "" if loss is None else f"; without it {count(loss.allowance_tokens)} tokens are free"
+    return (
+        f"{name}, {own_speed}, is {ratio(part.speed_share)} of the combined speed, takes up to "
+        f"{count(part.largest_size_tokens)} tokens and {finish}{rest}."
+    )
+
+
+def _worker_cells(part: WorkerPart, loss: Loss | None) -> dict[str, grid.Cell]:
     worker = part.worker
     why = " ".join([*(reason.text for reason in part.reasons), *(unknown.text for unknown in part.unknowns)])
     others = ", ".join(part.other_models)
@@ -157,6 +228,7 @@ def _worker_cells(part: WorkerPart) -> dict[str, grid.Cell]:
         "share": ratio(part.speed_share),
         "size": count(part.largest_size_tokens),
         "context": count(worker.max_context_length),
+        "without": _without_cell(loss),
         "finish": {"text": seconds(part.finish_s), "sub": "" if part.finishes else "over the limit of a job"},
         "also": {"text": count(len(part.other_models)), "title": visible(shortened(others, 1_000))},
         "why": {"text": visible(why)},

@@ -19,7 +19,7 @@ from horde_policy.views.figures.review_decisions import fig_bars, fig_over_time,
 from horde_policy.views.figures.review_waits import distributions_alt, fig_distributions, fig_funded, funded_alt
 from horde_policy.views.figures.review_whatif import fig_gains, gains_alt
 from horde_policy.views.figures.style import FAINT, SURFACES, TEXT
-from horde_policy.views.finding_text import POPULATIONS_DIFFER, SECTION_TITLES, finding_text, no_data_text
+from horde_policy.views.finding_text import POPULATIONS_DIFFER, SECTION_TITLES, finding_text, no_data_text, ratio_text
 from horde_policy.views.report_page import DOCUMENT, DRAW, STYLE
 from horde_policy.views.review_state import target_address
 from horde_policy.views.review_words import bounds_text, span_text, word_text
@@ -206,13 +206,15 @@ def _methods(week: Week) -> str:
     lines = [
         "Counts are those of the exported counters inside the range. Where a series may have counted before it was first seen, "
         "both readings are kept, and every figure made of them is an interval.",
+        "A share is the range's own, and exact where its counts are; the 95 % interval beside it tells how far off another range "
+        "of the same kind could be.",
         "95 % intervals are Clopper and Pearson's, on as many requests as the data are worth: requests come in bursts that share "
         "their wait, so the number is divided by the design effect of blocks of time (Korn and Graubard).",
         "Waits are known by bucket: a share is exact at a bucket's bound, a quantile lies between two of them.",
         POPULATIONS_DIFFER,
         "Funded waits are bounded as parts of a mixture, max(0, (F − p)/(1 − p)) to min(1, F/(1 − p)), with F the registered "
-        "waits and p the share of assignments that held nothing, whose odds are taken to differ from those of the decisions by a "
-        f"factor of {week.question.ratio:g} at most.",
+        "waits and p the share of assignments that held nothing. Its odds may differ from those of the decisions, "
+        f"{ratio_text(week.question.ratio)}.",
         "Changes of ceiling and floor are tried on the counts, with the waits, sizes and means of the clients as they were.",
     ]
     items = "".join(f"<li>{escape_html(line)}</li>" for line in lines)

@@ -82,17 +82,21 @@ def bounds_text(bounds: Bounds | None) -> str:
 
 
 def share_range_text(low: float, high: float) -> str:
-    """Return a share, or the two bounds that it lies between.
+    """Return a share, or the two bounds that it lies between; nearly nothing and nearly all do not read as nothing and all.
 
-    >>> share_range_text(0.25, 0.25), share_range_text(0.1, 0.2), share_range_text(0.0, 1.0)
-    ('25.0 %', '10.0 % to 20.0 %', '0 % to 100 %')
+    >>> share_range_text(0.25, 0.25), share_range_text(0.1, 0.2), share_range_text(0.0, 1.0), share_range_text(0.0001, 0.9999)
+    ('25.0 %', '10.0 % to 20.0 %', '0 % to 100 %', '< 0.1 % to > 99.9 %')
     """
-    first, last = ratio(_tidy(low)), ratio(_tidy(high))
+    first, last = _percent(low), _percent(high)
     return first if first == last else f"{first} to {last}"
 
 
-def _tidy(share: float) -> float:
-    return 0.0 if abs(share) < 5e-5 else 1.0 if abs(share - 1) < 1e-12 else share
+def _percent(share: float) -> str:
+    if 1e-12 < share < 0.0005:
+        return "< 0.1 %"
+    if 0.9995 <= share < 1 - 1e-12:
+        return "> 99.9 %"
+    return ratio(round(share, 12))
 
 
 def share_text(share: Share | None) -> str:
@@ -114,7 +118,7 @@ def interval_text(share: Share | None) -> str:
     """
     if share is None:
         return NOT_REPORTED
-    return f"95 %: {ratio(_tidy(share.sampling_low))} to {ratio(_tidy(share.sampling_high))}"
+    return f"95 %: {_percent(share.sampling_low)} to {_percent(share.sampling_high)}"
 
 
 def quantile_text(found: Quantile | None) -> str:
@@ -129,6 +133,8 @@ def quantile_text(found: Quantile | None) -> str:
         return NOT_REPORTED
     if math.isinf(found.high_s):
         return f"at least {_wait(found.low_s)}"
+    if found.high_s <= 0:
+        return "0 s"
     return f"up to {_wait(found.high_s)}" if found.low_s <= 0 else f"{_wait(found.low_s)} to {_wait(found.high_s)}"
 
 

@@ -227,7 +227,7 @@ class Oracle:
 
     def arrive(self, request: Request) -> None:
         settings = self.settings
-        aged = request.created // setting_us(settings.ageing_every_s)
+        aged = request.created // max(setting_us(settings.ageing_every_s), 1)
         request.key = request.priority - settings.ageing_kudos * float(aged)
         if request.chat:
             declared = [

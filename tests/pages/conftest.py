@@ -1,15 +1,32 @@
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
+from horde_policy.clock import SystemClock
+from horde_policy.history.store import HistoryStore
+from horde_policy.sources.catalogue import configured_sources
+
 ROOT = Path(__file__).parents[2]
-PAGES = {"overview": "pages/operate/overview.py", "model": "pages/operate/model.py"}
-OWN_SETTINGS = ("HORDE_URL", "HORDE_POLICY_RECORDED", "HORDE_POLICY_CONTACT", "HORDE_TEXT_FREE_OUTPUT_FLOOR")
+PAGES = {name: f"pages/operate/{name}.py" for name in ("overview", "model", "workers", "sources")}
+"""The pages that show a source with its status; the tests of every state of a source take each."""
+
+FILES = PAGES | {"replay": "pages/lab/replay.py"}
+OWN_SETTINGS = (
+    "HORDE_POLICY_HISTORY",
+    "HORDE_POLICY_ANNOTATIONS",
+    "HORDE_URL",
+    "HORDE_POLICY_RECORDED",
+    "HORDE_POLICY_CONTACT",
+    "HORDE_TEXT_FREE_OUTPUT_FLOOR",
+)
 
 
 class App:
@@ -28,7 +45,7 @@ class App:
             self.test.run()
             for name, value in query.items():
                 self.test.query_params[name] = value
-            self.test.switch_page(PAGES[page]).run()
+            self.test.switch_page(FILES[page]).run()
         return self
 
     def part(self, key: str) -> dict[str, Any]:
@@ -91,3 +108,56 @@ def hostile(monkeypatch: pytest.MonkeyPatch) -> str:
     """The key of a configured recorded folder with hostile names."""
     monkeypatch.setenv("HORDE_POLICY_RECORDED", str(ROOT / "tests" / "data" / "hostile"))
     return "recorded-hostile"
+
+
+@dataclass(frozen=True)
+class MadeHistory:
+    """A history of the recorded snapshot: one poll each 30 min over 30 h, made up by changing it.
+
+    A worker of 40 tok/s that carries every listed model leaves ten hours before the end; there is a gap of two hours.
+    """
+
+    store: Path
+    source: str
+    polls: tuple[datetime, ...]
+    lost_id: str
+    model: str
+
+
+@pytest.fixture
+def made_history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MadeHistory:
+    """A configured history of the source ``recorded-snapshot``."""
+    return write_history(tmp_path / "history.db", monkeypatch)
+
+
+def write_history(path: Path, monkeypatch: pytest.MonkeyPatch) -> MadeHistory:
+    source = configured_sources({}, {}, clock=SystemClock()).build("recorded-snapshot")
+    now = source.load()
+    model = "koboldcpp/Cydonia-24B-v4.1"
+    extra = now.workers.head(1).with_columns(
+        worker_id=pl.lit("extra"),
+        name=pl.lit("extra [b](http://192.0.2.1/)"),
+        models=pl.Series([[model]], dtype=pl.List(pl.String)),
+        speed_tok_per_s=pl.lit(40.0),
+        measured=pl.lit(value=True),
+        online=pl.lit(value=True),
+        maintenance=pl.lit(value=False),
+        max_length=pl.lit(4096, pl.Int64),
+        max_context_length=pl.lit(8192, pl.Int64),
+    )
+    store = HistoryStore(path, durable=False)
+    polls = []
+    for place in range(61):
+        if 20 <= place < 24:
+            continue
+        at = now.fetched_at - timedelta(minutes=30 * (60 - place))
+        workers = pl.concat([now.workers, extra.select(now.workers.columns)]) if place < 40 else now.workers
+        assert now.models is not None
+        queue = pl.when(pl.col("model") == model).then(12.0 * place).otherwise(1.0)
+        models = now.models.with_columns(queued_tokens=pl.col("queued_tokens") * queue) if place < 60 else now.models
+        polled = replace(now, fetched_at=at, part_times={}, workers=workers.sort("worker_id"), models=models)
+        store.write(polled, gap_reason="the server was away" if place == 24 else None)
+        polls.append(at)
+    store.close()
+    monkeypatch.setenv("HORDE_POLICY_HISTORY", str(path))
+    return MadeHistory(path, now.source, tuple(polls), "extra", model)

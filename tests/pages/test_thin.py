@@ -10,7 +10,7 @@ from streamlit.testing.v1 import AppTest
 
 from horde_policy.ui.charts import show_figure
 from horde_policy.ui.tables import show_frame, show_grid
-from tests.pages.conftest import PAGES, ROOT
+from tests.pages.conftest import FILES, ROOT
 
 PAGE_FILES = sorted((ROOT / "pages").rglob("*.py"))
 
@@ -41,7 +41,7 @@ def test_the_entry_is_short_and_lists_every_page() -> None:
     assert len(source.splitlines()) <= 80
     for path in PAGE_FILES:
         assert f'"{path.name}"' in source
-    assert len(PAGE_FILES) == len(PAGES)
+    assert len(PAGE_FILES) == len(FILES)
 
 
 def test_a_figure_or_a_table_without_its_sentence_is_refused() -> None:

@@ -92,6 +92,24 @@ const fillers = {
     node.setAttribute("aria-label", said.join("; "))
     cell.append(node)
   },
+  spark(cell, value) {
+    const svg = shape("svg", { viewBox: "0 0 96 22", class: "spark", role: "img", "aria-label": value.text })
+    const title = shape("title", {})
+    title.textContent = value.text
+    svg.append(title)
+    const step = 96 / value.points.length
+    let path = ""
+    let known = false
+    value.points.forEach((share, index) => {
+      if (share !== null) {
+        const y = (20.5 - 19 * share).toFixed(1)
+        path += `${known ? "V" : `M${(index * step).toFixed(1)} `}${y}H${((index + 1) * step).toFixed(1)}`
+      }
+      known = share !== null
+    })
+    svg.append(shape("path", { d: path, fill: "none", stroke: "currentColor", "stroke-width": 1.5 }))
+    cell.append(svg)
+  },
   text(cell, value) {
     if (typeof value === "string") cell.append(document.createTextNode(value))
     else {

@@ -21,7 +21,7 @@ from horde_policy.views.figures.style import (
     utc_axis,
 )
 from horde_policy.views.review_words import DIMENSION_WORDS, share_range_text, size_text, word_text
-from horde_policy.views.text import count, escape_plotly, ratio
+from horde_policy.views.text import count, escape_plotly
 
 __all__ = ["Annotation", "fig_bars", "fig_comparison", "fig_over_time", "fig_size_grid", "grid_alt", "split_alt"]
 
@@ -199,7 +199,7 @@ def _hover(row: Mapping[str, Any]) -> str:
     counted = low if low == high else f"{low} to {high}"
     if row["share_low"] is None:
         return counted
-    sampling = f"{ratio(row['sampling_low'])} to {ratio(row['sampling_high'])}"
+    sampling = share_range_text(row["sampling_low"], row["sampling_high"])
     return f"{counted} of {count(row['n_high'])}: {share_range_text(row['share_low'], row['share_high'])} (95 %: {sampling})"
 
 

@@ -9,7 +9,7 @@ from horde_policy.settings import AllowanceSettings
 from horde_policy.views.figures.style import ACCENT, FAINT, STATE_COLOURS, TEXT, Mode, base_figure
 from horde_policy.views.text import count
 
-__all__ = ["fig_sizes", "sizes_alt"]
+__all__ = ["add_rules_over_sizes", "fig_sizes", "sizes_alt"]
 
 LEAST_AXIS_TOKENS = 4096
 
@@ -122,3 +122,27 @@ def _draw_largest(figure: go.Figure, largest: int, end: float, mode: Mode) -> No
         yshift=6,
         font={"size": 13, "color": TEXT[mode]},
     )
+
+
+def add_rules_over_sizes(
+    figure: go.Figure,
+    steps: Sequence[SizeStep],
+    jobs_by_step: Sequence[int | None],
+    old_tokens: int | None,
+    mode: Mode,
+) -> None:
+    """Add the jobs rule on each span of sizes (its threads are those that take the size) and the previous rule's one level."""
+    end = figure.layout.xaxis.range[1]
+    x: list[float | None] = []
+    y: list[int | None] = []
+    for step, tokens in zip(steps, jobs_by_step, strict=True):
+        if step.from_tokens <= end:
+            x += [step.from_tokens, min(step.to_tokens, end)]
+            y += [tokens, tokens]
+    line = {"color": FAINT[mode], "width": 1.2, "dash": "dashdot"}
+    hover = "jobs per thread: %{y:,} tokens<extra></extra>"
+    figure.add_scatter(x=x, y=y, mode="lines", name="jobs rule", line=line, hovertemplate=hover)
+    if old_tokens is not None:
+        line = {"color": FAINT[mode], "width": 1.2, "dash": "longdash"}
+        hover = "previous rule: %{y:,} tokens<extra></extra>"
+        figure.add_scatter(x=[0, end], y=[old_tokens] * 2, mode="lines", name="previous rule", line=line, hovertemplate=hover)

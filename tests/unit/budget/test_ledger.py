@@ -1,57 +1,17 @@
-"""The ledger's rules, on SQLite and on a real PostgreSQL: B4–B6, states, idempotence, windows, several budgets."""
+"""The ledger's rules, on SQLite and on a real PostgreSQL: B4–B6, states, idempotence, prices, the live bound."""
 
-from collections.abc import Iterator
-from contextlib import suppress
 from datetime import UTC, datetime
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from horde_policy.budget import Certain, Hold, Ledger, Limit, Refusal, TokenUsage
 from horde_policy.budget.price_table import PriceTable
-from horde_policy.budget.reservation import Reservation, reserve_cost, resized
+from horde_policy.budget.reservation import reserve_cost, resized
 from horde_policy.budget.settlement import EndingRules
 from horde_policy.clock import FixedClock
 from horde_policy.errors import ConfigError, ConflictError, InputError
+from tests.unit.budget.accounts import HOLD, REAL, REAL_COST, START, admit, money
 from tests.unit.budget.shapes import MICRO, USD, ask, held, price, rates
-
-START = datetime(2026, 1, 10, 12, tzinfo=UTC)
-HOLD = 91_440 * MICRO
-REAL = TokenUsage(fresh=10_000, output=500)
-REAL_COST = 37_500 * MICRO
-
-
-@pytest.fixture
-def clock() -> FixedClock:
-    return FixedClock(START)
-
-
-@pytest.fixture
-def ledger(store_url: str, clock: FixedClock) -> Iterator[Ledger]:
-    made = Ledger(store_url, owner="copy-1", clock=clock, expiry_s=600)
-    made.set_budget("team", Limit("day", "1"))
-    yield made
-    audit = made.audit()
-    assert audit.agrees, "every counter must equal its rows and entries after every test"
-    made.close()
-
-
-def admit(ledger: Ledger, request_id: str = "a", *, attempt: int = 1, reservation: Reservation | None = None) -> Hold:
-    answer = ledger.admit("team", reservation or held(), request_id=request_id, attempt=attempt)
-    assert isinstance(answer, Hold)
-    return answer
-
-
-def money(ledger: Ledger, budget: str = "team", kind: str = "day") -> tuple[int, int, int]:
-    """Spent, held and open of a budget's running window."""
-    [state] = [
-        window.state
-        for status in ledger.status()
-        for window in status.windows
-        if status.name == budget and window.state.window.kind == kind
-    ]
-    return state.spent_pico, state.held_pico, state.open_count
 
 
 def test_an_admission_holds_and_a_settlement_replaces(ledger: Ledger) -> None:
@@ -322,113 +282,6 @@ def test_how_it_ended_decides_without_usage(store_url: str) -> None:
             assert ledger.settle((str(number), 1), None, ended=ended).state == state  # type: ignore[arg-type]
 
 
-def test_every_window_of_a_budget_must_pass_and_the_binding_one_is_named(ledger: Ledger, clock: FixedClock) -> None:
-    ledger.set_budget("team", Limit("day", "0.2", "Europe/Berlin"), Limit("month", "0.5"), Limit("total", "0.45"))
-    for day in range(2):
-        for number in range(2):
-            hold = admit(ledger, f"{day}-{number}")
-            ledger.settle(hold, TokenUsage(fresh=33_333, output=0))
-        refused = ledger.admit("team", held(), request_id=f"{day}-x")
-        assert isinstance(refused, Refusal)
-        assert (refused.state.window.kind, refused.obstacle) == (("day", "spent") if day == 0 else ("total", "spent"))
-        if day == 0:
-            assert refused.retry_at == datetime(2026, 1, 10, 23, tzinfo=UTC)  # midnight in Berlin
-        clock.advance(86_400)
-    spent = {status.state.window.kind: status.state.spent_pico for status in ledger.status()[0].windows}
-    assert spent == {"day": 0, "month": 4 * 99_999 * MICRO, "total": 4 * 99_999 * MICRO}
-
-
-def test_several_budgets_all_admit_or_none_holds(ledger: Ledger) -> None:
-    ledger.set_budget("person", Limit("day", "0.1"))
-    first = ledger.admit(["team", "person", "team"], held(), request_id="a")
-    assert isinstance(first, Hold)
-    assert first.budgets == ("person", "team") or first.budgets == ("team", "person")
-    refused = ledger.admit(["team", "person"], held(), request_id="b")
-    assert isinstance(refused, Refusal)
-    assert refused.state.budget == "person"
-    assert money(ledger) == (0, HOLD, 1)
-    assert money(ledger, "person") == (0, HOLD, 1)
-    ledger.settle(first, REAL)
-    assert money(ledger) == money(ledger, "person") == (REAL_COST, 0, 0)
-    with pytest.raises(InputError, match="is not in the ledger"):
-        ledger.admit(["team", "ghost"], held(), request_id="c")
-    with pytest.raises(InputError, match="at least one name"):
-        ledger.admit([], held(), request_id="c")
-    assert money(ledger) == (REAL_COST, 0, 0)
-
-
-def test_a_cap_on_open_requests(ledger: Ledger) -> None:
-    ledger.set_budget("team", Limit("day", "1", open_cap=2))
-    first = admit(ledger, "a")
-    admit(ledger, "b")
-    refused = ledger.admit("team", held(), request_id="c")
-    assert isinstance(refused, Refusal)
-    assert (refused.obstacle, refused.state.open_count) == ("open_cap", 2)
-    ledger.settle(first, REAL)
-    assert admit(ledger, "c")
-    for wrong in (0, -1, True, 1.5):
-        with pytest.raises(ConfigError, match="open_cap"):
-            Limit("day", "1", open_cap=wrong)  # type: ignore[arg-type]
-
-
-def test_a_lowered_limit_refuses_new_work_and_keeps_what_is_spent(ledger: Ledger) -> None:
-    hold = admit(ledger)
-    ledger.set_budget("team", Limit("day", "0.01"))
-    refused = ledger.admit("team", held(), request_id="b")
-    assert isinstance(refused, Refusal)
-    assert refused.state.left_pico < 0
-    ledger.settle(hold, REAL)
-    ledger.set_budget("team", Limit("day", "2"))
-    assert money(ledger) == (REAL_COST, 0, 0)
-    assert admit(ledger, "b")
-
-
-def test_a_window_turned_on_later_starts_from_its_own_history(ledger: Ledger, clock: FixedClock) -> None:
-    yesterday = admit(ledger, "yesterday")
-    ledger.settle(yesterday, REAL)
-    clock.advance(86_400)
-    ledger.settle(admit(ledger, "today"), TokenUsage(fresh=1_000, output=0))
-    admit(ledger, "open")
-    ledger.set_budget("team", Limit("day", "1"), Limit("month", "0.14"))
-    assert money(ledger, kind="month") == (REAL_COST + 3_000 * MICRO, HOLD, 1)
-    assert money(ledger) == (3_000 * MICRO, HOLD, 1)
-    refused = ledger.admit("team", held(), request_id="x")
-    assert isinstance(refused, Refusal)
-    assert refused.state.window.kind == "month"
-    ledger.settle(("open", 1), REAL)
-    assert money(ledger, kind="month") == (2 * REAL_COST + 3_000 * MICRO, 0, 0)
-
-
-def test_a_limit_that_was_off_counts_what_it_missed_when_it_is_on_again(ledger: Ledger) -> None:
-    ledger.settle(admit(ledger, "a"), REAL)
-    ledger.set_budget("team", Limit("week", "1"))
-    ledger.settle(admit(ledger, "b"), REAL)
-    admit(ledger, "c")
-    ledger.set_budget("team", Limit("day", "1"), Limit("week", "1"))
-    assert money(ledger) == (2 * REAL_COST, HOLD, 1)
-    assert money(ledger, kind="week") == (2 * REAL_COST, HOLD, 1)
-
-
-def test_a_clock_that_steps_back_stays_in_the_later_window(ledger: Ledger, clock: FixedClock) -> None:
-    clock.advance(86_400)
-    admit(ledger, "a")
-    clock.advance(-86_400)
-    hold = admit(ledger, "b")
-    assert hold.windows[0].start == datetime(2026, 1, 11, tzinfo=UTC)
-    assert money(ledger) == (0, 2 * HOLD, 2)
-
-
-def test_a_hold_stays_in_its_window_and_the_next_starts_at_nothing(ledger: Ledger, clock: FixedClock) -> None:
-    hold = admit(ledger)
-    clock.advance(86_400)
-    assert money(ledger) == (0, 0, 0)
-    admit(ledger, "b")
-    ledger.settle(hold, REAL)
-    assert money(ledger) == (0, HOLD, 1)
-    old, _new = ledger.audit().windows
-    assert (old.spent_pico, old.held_pico) == (REAL_COST, 0)
-
-
 def test_a_hold_grows_only_if_the_budget_has_the_money(ledger: Ledger) -> None:
     hold = admit(ledger)
     bigger = ledger.raise_hold(hold, resized(hold.reservation, 8_192))
@@ -511,69 +364,3 @@ def test_budgets_need_limits_that_make_sense(ledger: Ledger) -> None:
             Limit("day", wrong)
     with pytest.raises(ConfigError, match="expiry_s"):
         Ledger("x.db", expiry_s=0)
-
-
-@st.composite
-def scripts(draw: st.DrawFn) -> list[tuple[str, int, int]]:
-    step = st.tuples(
-        st.sampled_from(["admit", "admit", "settle", "keep", "release", "reap", "hand", "raise", "day", "window"]),
-        st.integers(0, 7),
-        st.integers(0, 40_000),
-    )
-    return draw(st.lists(step, min_size=5, max_size=30))
-
-
-def perform(ledger: Ledger, clock: FixedClock, budget: str, what: str, number: int, size: int) -> None:
-    key = (f"{budget}-{number}", 1)
-    usage = TokenUsage(fresh=size, output=size)
-    if what == "admit":
-        there = {hold.key for hold in ledger.open_holds(budget)}
-        answer = ledger.admit(budget, held(m=size + 1, body=size), request_id=key[0])
-        if isinstance(answer, Hold) and key not in there:
-            spent, held_now, _ = money(ledger, budget)
-            assert spent + held_now <= USD // 2
-    elif what == "settle":
-        ledger.settle(key, usage)
-    elif what == "keep":
-        ledger.settle(key, None)
-    elif what == "release":
-        ledger.release(key)
-    elif what == "reap":
-        clock.advance(700)
-        ledger.reap()
-    elif what == "hand":
-        ledger.release_by_hand(*key)
-    elif what == "raise":
-        found = ledger.find(*key)
-        ledger.raise_hold(found, resized(found.reservation, size))
-    elif what == "day":
-        clock.advance(86_400)
-    else:
-        ledger.set_budget(budget, Limit("day", "0.5"), Limit("week" if number % 2 else "month", "1"))
-
-
-def run_script(url: str, script: list[tuple[str, int, int]]) -> None:
-    clock = FixedClock(START)
-    with Ledger(url, clock=clock, expiry_s=600, owner="copy") as ledger:
-        budget = f"team-{len(ledger.status())}"
-        ledger.set_budget(budget, Limit("day", "0.5"))
-        for what, number, size in script:
-            with suppress(ConflictError, InputError):
-                perform(ledger, clock, budget, what, number, size)
-            assert ledger.audit().agrees
-
-
-FIXTURE = HealthCheck.function_scoped_fixture
-
-
-@settings(max_examples=6, suppress_health_check=[FIXTURE, HealthCheck.too_slow], deadline=None)
-@given(scripts())
-def test_any_sequence_keeps_counters_rows_and_entries_equal(store_url: str, script: list[tuple[str, int, int]]) -> None:
-    run_script(store_url, script)
-
-
-@pytest.mark.soak
-@settings(max_examples=200, suppress_health_check=[FIXTURE, HealthCheck.too_slow], deadline=None)
-@given(scripts())
-def test_the_same_for_many_sequences(store_url: str, script: list[tuple[str, int, int]]) -> None:
-    run_script(store_url, script)

@@ -313,6 +313,19 @@ def test_the_tables_take_no_binary_float(tmp_path: Path) -> None:
     connection.close()
 
 
+def test_what_is_asked_all_the_time_goes_by_an_index(tmp_path: Path) -> None:
+    with Ledger(tmp_path / "ledger.db") as ledger:
+        do = ledger._books.do
+        for statement, index in ((do.overdue, "holds_open"), (do.renew, "holds_open"), (do.end_open, "sqlite_autoindex_holds_1")):
+            sql, order, constants = ledger.store.compiled(statement)
+            values = [constants.get(name, 1) for name in order or ()]
+
+            def plan(session: Session, sql: str = sql, values: list[object] = values) -> str:
+                return str(session._cursor.execute(f"EXPLAIN QUERY PLAN {sql}", values).fetchall())
+
+            assert f"SEARCH holds USING INDEX {index}" in ledger.store.write(plan)
+
+
 def test_sqlite_is_opened_as_promised(tmp_path: Path) -> None:
     for power_safe, level in ((False, 1), (True, 2)):
         with Ledger(tmp_path / f"{level}.db", power_safe=power_safe) as ledger:

@@ -83,7 +83,8 @@ def be_a_copy(url: str, name: str, mode: str, budget: int, budgets: int) -> None
         request = request_of(f"{name}/{number}", mode)
         answer = ledger.admit(f"team-{budget}", request.reservation, request_id=f"{name}/{number}")
         if isinstance(answer, Refusal):
-            budget += answer.obstacle == "spent"
+            # what the dead hold stays held until it expires: a copy with nothing of its own to settle goes on now and then
+            budget += answer.obstacle == "spent" or (not open_requests and rng.random() < 0.2)
         else:
             open_requests.append((answer, request))
         if number % 20 == 0:
@@ -126,7 +127,7 @@ def run(url: str, *, mode: str, requests: int, seed: int = 1) -> Figures:
     figures = Figures("PostgreSQL" if url.startswith("postgresql") else "SQLite", mode)
     with Ledger(url, owner="watcher", patience_s=60) as ledger:
         let_them_work(ledger, url, figures, requests, seed)
-        take_stock(ledger, figures, random.Random(seed))
+        take_stock(ledger, figures)
         check_every_moment(ledger, figures)
     return figures
 
@@ -178,7 +179,7 @@ def kill(copy: BaseProcess) -> None:
     copy.join()
 
 
-def take_stock(ledger: Ledger, figures: Figures, rng: random.Random) -> None:
+def take_stock(ledger: Ledger, figures: Figures) -> None:
     """Find what the killed copies left, and let the provider's bill for half of it arrive late."""
     abandoned = {hold.key: hold.owner for hold in ledger.open_holds()}
     time.sleep(EXPIRY_S)
@@ -187,8 +188,8 @@ def take_stock(ledger: Ledger, figures: Figures, rng: random.Random) -> None:
     assert {hold.key: hold.owner for hold in left} == abandoned, "an orphan must be found, with its owner's name"
     assert all(hold.state == "expired" for hold in left)
     figures.orphans = len(left)
-    for hold in left:
-        if rng.random() < 0.5:
+    for number, hold in enumerate(left):
+        if number % 2 == 0:
             assert ledger.settle(hold, request_of(hold.request_id, figures.mode).usage).state == "late"
     audit = ledger.audit()
     assert audit.agrees, "spent and held must equal their rows and entries"

@@ -1,6 +1,7 @@
 """What is stored comes back: every snapshot at every instant, whatever changed in between."""
 
 import random
+import sqlite3
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -246,3 +247,28 @@ def test_a_store_of_another_kind_is_refused_without_its_password(url: str) -> No
     with pytest.raises(StoreError) as refused:
         HistoryStore(url)
     assert "secret" not in str(refused.value)
+
+
+def test_a_store_that_another_program_holds_is_named_and_usable_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("horde_policy.history.database.BUSY_TIMEOUT_S", 0.1)
+    snapshots = changing_horde(2, seed=6)
+    store = HistoryStore(tmp_path / "history.sqlite", durable=False)
+    store.write(snapshots[0])
+    holder = sqlite3.connect(tmp_path / "history.sqlite", isolation_level=None)
+    holder.execute("BEGIN EXCLUSIVE")
+    with pytest.raises(StoreError, match="another process held the store"):
+        store.write(snapshots[1])
+    assert_same_figures(snapshot_at(store, snapshots[1].fetched_at), snapshots[0])
+    holder.execute("ROLLBACK")
+    holder.close()
+    assert store.write(snapshots[1]).poll == 2
+    assert_same_figures(snapshot_at(store, snapshots[1].fetched_at), snapshots[1])
+    store.close()
+
+
+def test_a_store_waits_for_the_disk_at_each_commit(tmp_path: Path) -> None:
+    store = HistoryStore(tmp_path / "history.sqlite")
+    with store.reading() as connection:
+        assert connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"
+        assert connection.exec_driver_sql("PRAGMA synchronous").scalar() == 2, "FULL"
+    store.close()

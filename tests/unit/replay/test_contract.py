@@ -106,6 +106,12 @@ def test_fifty_kudos_are_ten_seconds_of_head_start() -> None:
     assert started_after(rows) == [0.0, 21.0, 20.0]
 
 
+def test_ageing_steps_are_never_shorter_than_a_microsecond() -> None:
+    """A step that rounds to no microsecond counts as one: what was created a µs earlier is 50 kudos ahead."""
+    requests = [request(0, 100), request(1, 10, priority=-49.0), request(1.000001, 10, priority=0.0)]
+    assert started_after(replayed(requests, [worker()], FREE.changed(ageing_every_s=1e-7))) == [0.0, 10.0, 11.0]
+
+
 def test_absent_priority_is_minus_fifty_for_the_anonymous_and_zero_for_others() -> None:
     kinds = ["anonymous", "registered", "shared_key"]
     rows = replayed([request(0, 100)] + [request(1, 10, requester=kind) for kind in kinds], [worker()], FREE)
@@ -389,6 +395,11 @@ def test_a_client_returns_with_the_same_request() -> None:
     assert column(rows, "retry_of")[2:] == [None, "c", "c"]
     assert column(rows, "outcome")[2:] == ["refused", "refused", "free"]
     assert started_after(rows) == [0.0, 300.0, None, None, 660.0]
+
+
+def test_a_client_may_return_after_all_time() -> None:
+    rows = replayed([request(0, 600)], [], ReplaySettings(client="return", return_after_s=1e13, return_times=3))
+    assert column(rows, "status") == ["refused"] * 4
 
 
 def test_a_client_returns_so_often_and_no_more() -> None:

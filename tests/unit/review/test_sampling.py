@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom, binomtest
 
-from horde_policy.review.sampling import Bounds, design_effect, difference, limits, share_of, shares
+from horde_policy.review.sampling import Bounds, design_effect, difference, limits, paired_margin, share_of, shares
 
 
 @pytest.mark.parametrize(("part", "total"), [(0, 1), (1, 1), (0, 50), (3, 50), (25, 50), (50, 50), (7, 100_000)])
@@ -96,3 +96,32 @@ def test_a_difference_covers_as_often_as_it_says() -> None:
         assert sampling.low <= counted.low <= counted.high <= sampling.high
         held += sampling.low <= 0.07 <= sampling.high
     assert held / runs >= 0.95 - 2 * math.sqrt(0.95 * 0.05 / runs)
+
+
+def test_a_difference_of_shares_of_the_same_times_covers_as_often_as_it_says() -> None:
+    # both rise and fall with the block's own level; taken as independent they would be known far worse
+    rng = np.random.default_rng(13)
+    runs, held, widths = 400, 0, []
+    for _ in range(runs):
+        level = rng.beta(1, 1, 28)
+        parts = [rng.binomial(60, np.clip(level + shift, 0, 1)).astype(float) for shift in (0.0, 0.1)]
+        totals = np.full(28, 60.0)
+        margin = paired_margin((parts[0], totals), (parts[1], totals))
+        assert margin is not None
+        true = float(np.mean(np.clip(np.linspace(0, 1, 100_001) + 0.1, 0, 1))) - 0.5
+        held += abs((parts[1].sum() - parts[0].sum()) / 1680 - true) <= margin
+        sides = [
+            share_of(Bounds(p.sum(), p.sum()), Bounds(1680 - p.sum(), 1680 - p.sum()), effect=design_effect(p, totals))
+            for p in parts
+        ]
+        assert sides[0] is not None
+        assert sides[1] is not None
+        apart = difference(sides[0], sides[1])[1]
+        widths.append(2 * margin / (apart.high - apart.low))
+    assert held / runs >= 0.95 - 2 * math.sqrt(0.95 * 0.05 / runs)
+    assert float(np.mean(widths)) < 0.4
+
+
+def test_a_difference_needs_enough_blocks() -> None:
+    assert paired_margin(([1, 2], [4, 4]), ([2, 2], [4, 4])) is None
+    assert paired_margin(([0] * 9, [0] * 9), ([2] * 9, [4] * 9)) is None

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from horde_policy.review.sampling import Bounds
-from horde_policy.review.waits import distribution, longer, mean_wait, of_kind, quantile, share_at_most
+from horde_policy.review.waits import distribution, longer, mean_wait, measured_less_estimated, of_kind, quantile, share_at_most
 from tests.unit.review.made import LIFECYCLE_S, bucket, histogram, hour, wait_sum, wait_sums, waits
 
 values = st.lists(st.one_of(st.sampled_from([0.0, 60.0, 300.0, 60.5, 5000.0]), st.floats(0, 6000)), min_size=1, max_size=40)
@@ -110,3 +110,26 @@ def test_bursts_widen_the_interval_of_a_share() -> None:
     assert share.design_effect > 10
     spread = distribution(waits(*rows)).filter(pl.col("edge_s") == 300)
     assert spread["sampling_low"].to_list() == pytest.approx([share.sampling_low])
+
+
+def test_estimated_and_measured_waits_of_the_same_times_are_told_apart_better_than_each_is_known() -> None:
+    rng = random.Random(4)
+    rows = []
+    for block in range(28):
+        slow = rng.random()
+        for kind, longer_by in (("estimated", 1.5), ("queue", 1.0)):
+            rows += histogram([rng.random() * 600 * slow * longer_by for _ in range(40)], LIFECYCLE_S, kind=kind, **hour(block))
+    estimated, queued = (of_kind(waits(*rows), kind) for kind in ("estimated", "queue"))
+    apart = measured_less_estimated(estimated, queued, 300)
+    assert apart is not None
+    counts, sampling = apart
+    stated, measured = (share_at_most(frame, 300) for frame in (estimated, queued))
+    assert stated is not None
+    assert measured is not None
+    assert counts == Bounds(measured.low - stated.high, measured.high - stated.low)
+    assert 0 < sampling.low < counts.low < sampling.high
+    assert sampling.high - sampling.low < measured.sampling_high - measured.sampling_low
+    assert measured_less_estimated(waits(), queued, 300) is None
+    few = measured_less_estimated(waits(*histogram([10.0] * 50, kind="estimated")), waits(*histogram([10.0] * 50)), 300)
+    assert few is not None
+    assert few[1].low < 0 < few[1].high

@@ -14,6 +14,7 @@ from horde_policy.views.model import (
     answer,
     detail_tiles,
     hidden_conditions,
+    losses_by_worker,
     refused_request,
     scenario_rows,
     worker_rows,
@@ -90,7 +91,9 @@ def test_every_model_of_every_recording_can_be_shown(name: str, size: int) -> No
     fleet = Fleet.of(load_recorded(DEMO_FOLDER if name == "demo" else RECORDED / name), SETTINGS)
     for models in [(), *((model,) for model in fleet.names[:12])]:
         made = model_detail(fleet, models, size)
-        assert all(set(row.cells) == {c.key for c in WORKER_COLUMNS} for row in worker_rows(made))
+        assert all(
+            set(row.cells) == {c.key for c in WORKER_COLUMNS} for row in worker_rows(made, losses_by_worker(made, fleet, 2048))
+        )
         assert all(set(row.cells) == {c.key for c in SCENARIO_COLUMNS} for row in scenario_rows(made))
         assert len(detail_tiles(made)) == 7
         refused = refused_request(made, fleet, 2048)
@@ -114,7 +117,7 @@ def test_a_worker_that_does_not_count_says_why_and_stands_behind() -> None:
         ),
         SETTINGS,
     )
-    rows = worker_rows(model_detail(fleet, ("m",), 512))
+    rows = worker_rows(model_detail(fleet, ("m",), 512), {})
     assert [row.id for row in rows] == ["worker b", "worker a", "worker c"]
     assert [row.cells["counts"] for row in rows] == ["yes", "no", "no"]
     assert rows[1].cells["speed"] == {"text": "10.0", "sub": "assumed"}

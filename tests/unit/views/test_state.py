@@ -11,6 +11,7 @@ from horde_policy.views.state import (
     REFRESH_CHOICES_S,
     SETTING_PARAMETERS,
     SORTS,
+    TRIED_PARAMETERS,
     ViewState,
     parse_view_state,
     size_from_text,
@@ -21,8 +22,9 @@ BASE = AllowanceSettings()
 
 
 def test_every_field_but_the_settings_has_its_parameter() -> None:
-    assert {p.field for p in PARAMETERS} | {"settings"} == {f.name for f in fields(ViewState)}
-    assert len({p.name for p in PARAMETERS} | set(SETTING_PARAMETERS)) == len(PARAMETERS) + len(SETTING_PARAMETERS)
+    assert {p.field for p in PARAMETERS} | {"settings", "tried"} == {f.name for f in fields(ViewState)}
+    settings = [*SETTING_PARAMETERS, *TRIED_PARAMETERS]
+    assert len({p.name for p in PARAMETERS} | set(settings)) == len(PARAMETERS) + len(settings)
 
 
 def test_an_empty_address_is_the_default_and_writes_nothing() -> None:

@@ -1,0 +1,227 @@
+"""The ledger on SQLite from three processes: admit-and-settle pairs a second, kill-safe and power-safe; and a budget replay.
+
+Target: at least 2,000 pairs a second on 2 cores, kill-safe (``synchronous = NORMAL``). Beside it the power-safe figure of this
+disk (``FULL``), and two twins of the same job in the same run: the same rows and counters written by bare statements on the
+driver's connection, without any rule of this package, and through SQLAlchemy's ``engine.begin()``. The replay: 100,000 requests
+(synthetic) at 8 reservations in seconds.
+"""
+
+import multiprocessing
+import os
+import sqlite3
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from multiprocessing.synchronize import Barrier
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import sqlalchemy as sa
+
+from horde_policy.budget import Ask, Hold, Ledger, Limit, TokenUsage, reserve_cost
+from horde_policy.budget.price_table import PriceTable
+from horde_policy.budget.prices import Price, Rates
+
+TARGET_PAIRS_PER_S = 2_000
+COPIES = 3
+PAIRS = int(os.environ.get("PAIRS", "3000"))
+POWER_SAFE_PAIRS = int(os.environ.get("POWER_SAFE_PAIRS", "200"))
+SPAWN = multiprocessing.get_context("spawn")
+PRICE = Price(
+    provider="example",
+    model="m",
+    rates=Rates(
+        input=3 * 10**12, output=15 * 10**12, cache_read=3 * 10**11, cache_write_5m=375 * 10**10, cache_write_1h=6 * 10**12
+    ),
+)
+RESERVATION = reserve_cost(Ask(api="chat", model="m", body_bytes=40_000, limit_tokens=8_000), PRICE)
+USAGE = TokenUsage(fresh=10_000, output=500)
+COST_PICO = 37_500_000_000
+
+TWIN_TABLES = (
+    "CREATE TABLE windows (id INTEGER PRIMARY KEY, spent INTEGER, held INTEGER, moves INTEGER) STRICT",
+    "CREATE TABLE holds (id INTEGER PRIMARY KEY, request TEXT UNIQUE, owner TEXT, state TEXT, hold INTEGER, cost INTEGER) STRICT",
+    "CREATE TABLE entries (window INTEGER, move INTEGER, hold INTEGER, what TEXT, held INTEGER, spent INTEGER, "
+    "PRIMARY KEY (window, move)) STRICT, WITHOUT ROWID",
+    "INSERT INTO windows VALUES (1, 0, 0, 0)",
+)
+TWIN_ADMIT = (
+    "INSERT INTO holds (request, owner, state, hold) VALUES (:request, :owner, 'open', :hold) RETURNING id",
+    "UPDATE windows SET held = held + :hold, moves = moves + 1 WHERE id = 1 AND spent + held + :hold <= :most RETURNING moves",
+    "INSERT INTO entries VALUES (1, :move, :id, 'admit', :hold, 0)",
+)
+TWIN_SETTLE = (
+    "UPDATE holds SET state = 'settled', cost = :cost WHERE request = :request AND state = 'open' RETURNING id",
+    "UPDATE windows SET held = held - :hold, spent = spent + :cost, moves = moves + 1 WHERE id = 1 RETURNING moves",
+    "INSERT INTO entries VALUES (1, :move, :id, 'settle', -:hold, :cost)",
+)
+MOST = 4 * 10**18
+
+Waits = list[float]
+
+
+def through_the_ledger(path: Path, name: str, pairs: int, power_safe: bool, ready: Barrier) -> Waits:
+    with Ledger(path, owner=name, power_safe=power_safe, patience_s=60) as ledger:
+        ready.wait()
+        waits = []
+        for number in range(pairs):
+            began = time.perf_counter()
+            hold = ledger.admit("team", RESERVATION, request_id=f"{name}-{number}")
+            assert isinstance(hold, Hold)
+            ledger.settle(hold, USAGE)
+            waits.append(time.perf_counter() - began)
+        return waits
+
+
+def prepared(connection: sqlite3.Connection, power_safe: bool) -> None:
+    connection.isolation_level = None
+    for pragma in ("busy_timeout = 60000", "journal_mode = WAL", f"synchronous = {'FULL' if power_safe else 'NORMAL'}"):
+        connection.execute(f"PRAGMA {pragma}")
+
+
+def through_the_driver(path: Path, name: str, pairs: int, power_safe: bool, ready: Barrier) -> Waits:
+    connection = sqlite3.connect(path)
+    prepared(connection, power_safe)
+    ready.wait()
+    waits = []
+    for number in range(pairs):
+        began = time.perf_counter()
+        values = {"request": f"{name}-{number}", "owner": name, "hold": RESERVATION.hold_pico, "cost": COST_PICO, "most": MOST}
+        for statements in (TWIN_ADMIT, TWIN_SETTLE):
+            connection.execute("BEGIN IMMEDIATE")
+            values["id"] = connection.execute(statements[0], values).fetchone()[0]
+            values["move"] = connection.execute(statements[1], values).fetchone()[0]
+            connection.execute(statements[2], values)
+            connection.execute("COMMIT")
+        waits.append(time.perf_counter() - began)
+    connection.close()
+    return waits
+
+
+def through_engine_begin(path: Path, name: str, pairs: int, power_safe: bool, ready: Barrier) -> Waits:
+    engine = sa.create_engine(f"sqlite:///{path}")
+    sa.event.listen(engine, "connect", lambda connection, _: prepared(connection, power_safe))
+    sa.event.listen(engine, "begin", lambda connection: connection.exec_driver_sql("BEGIN IMMEDIATE"))
+    ready.wait()
+    waits = []
+    for number in range(pairs):
+        began = time.perf_counter()
+        values = {"request": f"{name}-{number}", "owner": name, "hold": RESERVATION.hold_pico, "cost": COST_PICO, "most": MOST}
+        for statements in (TWIN_ADMIT, TWIN_SETTLE):
+            with engine.begin() as connection:
+                values["id"] = connection.execute(sa.text(statements[0]), values).scalar_one()
+                values["move"] = connection.execute(sa.text(statements[1]), values).scalar_one()
+                connection.execute(sa.text(statements[2]), values)
+        waits.append(time.perf_counter() - began)
+    engine.dispose()
+    return waits
+
+
+Job = Callable[[Path, str, int, bool, Barrier], Waits]
+
+
+def copy(
+    job: Job, path: Path, name: str, pairs: int, power_safe: bool, ready: Barrier, done: "multiprocessing.SimpleQueue[Waits]"
+) -> None:
+    done.put(job(path, name, pairs, power_safe, ready))
+
+
+def measured(job: Job, *, pairs: int, power_safe: bool = False) -> tuple[float, float, float]:
+    """Return pairs a second of three processes together, and the median and the longest wait in milliseconds."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "ledger.db"
+        if job is through_the_ledger:
+            with Ledger(path, power_safe=power_safe) as ledger:
+                ledger.set_budget("team", Limit("total", "4000000"))
+        else:
+            connection = sqlite3.connect(path)
+            prepared(connection, power_safe)
+            for statement in TWIN_TABLES:
+                connection.execute(statement)
+            connection.close()
+        ready, done = SPAWN.Barrier(COPIES + 1), SPAWN.SimpleQueue()
+        copies = [SPAWN.Process(target=copy, args=(job, path, str(n), pairs, power_safe, ready, done)) for n in range(COPIES)]
+        for each in copies:
+            each.start()
+        ready.wait()
+        began = time.perf_counter()
+        waits = [wait for _ in copies for wait in done.get()]
+        seconds = time.perf_counter() - began
+        for each in copies:
+            each.join()
+        if job is through_the_ledger:
+            with Ledger(path) as ledger:
+                audit = ledger.audit()
+                assert audit.agrees
+                assert audit.windows[0].spent_pico == COPIES * pairs * COST_PICO
+    return COPIES * pairs / seconds, statistics.median(waits) * 1e3, max(waits) * 1e3
+
+
+def say(what: str, found: tuple[float, float, float]) -> None:
+    print(f"  {what:<55} {found[0]:>8,.0f} pairs/s   median {found[1]:7.2f} ms   longest {found[2]:8.1f} ms", flush=True)
+
+
+def replay_seconds(requests: int) -> tuple[float, float]:
+    """Return the seconds of the first replay (the loops may have to be compiled) and of the second."""
+    from horde_policy.budget.requests import checked_requests
+    from horde_policy.budget.simulate import DEFAULT_RESERVES, replay_budget
+
+    rng = np.random.default_rng(1)
+    start = datetime(2026, 1, 1, tzinfo=UTC)
+    inputs, asked = rng.integers(100, 20_000, requests), rng.choice([1_000, 4_096, 32_000], requests)
+    output = np.minimum(rng.lognormal(5.5, 1.0, requests).astype(np.int64) + 1, asked)
+    ends = start + timedelta(milliseconds=300 * (requests - 1))
+    frame = checked_requests(
+        pl.DataFrame(
+            {
+                "created": pl.datetime_range(start, ends, "300ms", eager=True, time_unit="us"),
+                "model": pl.repeat("m", requests, eager=True),
+                "body_bytes": (inputs * 4 * rng.uniform(0.6, 1.3, requests)).astype(np.int64),
+                "input_tokens": inputs,
+                "max_tokens": asked,
+                "output_tokens": output,
+                "duration_s": output / 30.0,
+            }
+        )
+    )
+    limit = f"{(3 * int(inputs.sum()) + 15 * int(output.sum())) * 6 // 10}e-6"
+    table = PriceTable("synthetic", "for this benchmark", (PRICE,))
+    seconds = []
+    for _ in range(2):
+        began = time.perf_counter()
+        found = replay_budget(frame, table, limit, reserves=DEFAULT_RESERVES)
+        seconds.append(time.perf_counter() - began)
+        assert found.run.height == requests * found.summary.height
+    return seconds[0], seconds[1]
+
+
+def main() -> None:
+    """Print the figures against their targets, with the twins of the same run."""
+    print(f"Ledger on SQLite, {COPIES} processes, {PAIRS:,} admit-and-settle pairs each, {os.cpu_count()} cores")
+    ledger = measured(through_the_ledger, pairs=PAIRS)
+    driver = measured(through_the_driver, pairs=PAIRS)
+    engine = measured(through_engine_begin, pairs=PAIRS)
+    say("ledger, kill-safe (NORMAL)", ledger)
+    say("twin: bare statements on the driver's connection", driver)
+    say("twin: bare statements through engine.begin()", engine)
+    verdict = "reached" if ledger[0] >= TARGET_PAIRS_PER_S else "MISSED"
+    print(
+        f"  target {TARGET_PAIRS_PER_S:,} pairs/s: {verdict}; {ledger[0] / driver[0]:.2f} × the driver, "
+        f"{ledger[0] / engine[0]:.2f} × engine.begin()"
+    )
+    safe = measured(through_the_ledger, pairs=POWER_SAFE_PAIRS, power_safe=True)
+    safe_driver = measured(through_the_driver, pairs=POWER_SAFE_PAIRS, power_safe=True)
+    say("ledger, power-safe (FULL), as this disk has it", safe)
+    say("twin: bare statements on the driver's connection, FULL", safe_driver)
+    first, second = replay_seconds(100_000)
+    print(
+        f"Budget replay, 100,000 requests × 8 reservations and 3 alternatives: {second:.2f} s "
+        f"(first {first:.2f} s; target: seconds)"
+    )
+
+
+if __name__ == "__main__":
+    main()

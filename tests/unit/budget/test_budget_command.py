@@ -1,0 +1,197 @@
+"""``budget replay|status|explain`` from the command line (design §3)."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from horde_policy.budget import Ledger, Limit, TokenUsage
+from horde_policy.cli.main import EXIT_BAD_INPUT, main
+from horde_policy.frames.usage import BUDGET_RUN
+from tests.unit.budget.recorded import azure_requests
+from tests.unit.budget.shapes import body_of, held
+
+PRICES = Path(__file__).parents[3] / "data" / "prices" / "example-hosted.toml"
+
+Capture = pytest.CaptureFixture[str]
+
+
+def run_json(capsys: Capture, *arguments: object) -> Any:
+    assert main([str(a) for a in ("budget", *arguments, "--json")]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def run_text(capsys: Capture, *arguments: object) -> str:
+    assert main([str(a) for a in ("budget", *arguments)]) == 0
+    return capsys.readouterr().out
+
+
+def refused(capsys: Capture, *arguments: object) -> str:
+    assert main([str(a) for a in ("budget", *arguments)]) == EXIT_BAD_INPUT
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    return captured.err
+
+
+def test_replay_writes_the_run_and_prints_the_summary(tmp_path: Path, capsys: Capture) -> None:
+    requests, out = tmp_path / "requests.parquet", tmp_path / "run.parquet"
+    azure_requests().write_parquet(requests)
+    common = ("replay", "--requests", requests, "--prices", PRICES, "--limit", "0.50", "--out", out)
+    found = run_json(capsys, *common, "--reserve", "0,1024", "--reserve", "4096")
+    assert [row["setting"] for row in found["settings"]] == ["reserve=0", "reserve=1024", "reserve=4096", "full", "input", "stop"]
+    assert found["limit_usd"] == "0.5"
+    assert found["settings"][2]["is_default"]
+    assert isinstance(found["settings"][0]["overspend_pico"], str)  # dollars as exact decimals, never a binary float
+    run = pl.read_parquet(out)
+    assert BUDGET_RUN.checked(run).height == 6 * 300
+    text = run_text(capsys, *common)
+    assert "300 requests, limit $0.5000 a window (total, UTC)" in text
+    assert "reserve=4096 (default)" in text
+    weekly = run_json(capsys, *common, "--window", "week", "--zone", "Europe/Berlin", "--reserve", "4096")
+    assert (weekly["window"], weekly["zone"]) == ("week", "Europe/Berlin")
+
+
+def test_replay_reads_csv(tmp_path: Path, capsys: Capture) -> None:
+    requests = tmp_path / "requests.csv"
+    azure_requests().head(20).with_columns(pl.col("created").dt.strftime("%Y-%m-%dT%H:%M:%S%.6fZ")).write_csv(requests)
+    found = run_json(
+        capsys,
+        "replay",
+        "--requests",
+        requests,
+        "--prices",
+        PRICES,
+        "--limit",
+        "5",
+        "--reserve",
+        "4096",
+        "--out",
+        tmp_path / "o.parquet",
+    )
+    assert found["settings"][0]["admitted"] == 20
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (("--limit", "-1"), "limit: '-1' must be at least 0 dollars"),
+        (("--limit", "many"), "limit: 'many' must be a decimal number"),
+        (("--reserve", "1,x"), "setting reserve: 'x' must be a comma list"),
+        (("--requests", "none.parquet"), "requests, file: 'none.parquet' cannot be read"),
+        (("--requests", "none.xls"), "must end in .parquet or .csv"),
+        (("--prices", "none.toml"), "price table: 'none.toml' cannot be read"),
+        (("--window", "year"), "setting window: 'year' must be one of"),
+        (("--out", "/no/such/folder/o.parquet"), "cannot be written"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_2(tmp_path: Path, capsys: Capture, change: tuple[str, str], message: str) -> None:
+    requests = tmp_path / "requests.parquet"
+    azure_requests().head(3).write_parquet(requests)
+    options = {"--requests": requests, "--prices": PRICES, "--limit": "5", "--reserve": "4096", "--out": tmp_path / "o.parquet"}
+    options[change[0]] = change[1]
+    error = refused(capsys, "replay", *(part for pair in options.items() for part in pair))
+    assert error.startswith("error: ")
+    assert message in error
+    assert error.count("\n") == 1
+
+
+def test_status_shows_a_ledger_as_it_stands(store_url: str, capsys: Capture) -> None:
+    with Ledger(store_url, owner="copy-1") as ledger:
+        ledger.set_budget("team [bold]", Limit("month", "5", open_cap=9))
+        ledger.admit("team [bold]", held(m=None), request_id="open [red]")
+        ledger.admit("team [bold]", held(), request_id="done")
+        ledger.settle(("done", 1), TokenUsage(fresh=10_000, output=500))
+    found = run_json(capsys, "status", "--ledger", store_url)
+    assert found["agrees"]
+    [window] = found["budgets"][0]["windows"]
+    assert (window["spent_usd"], window["held_usd"], window["open"], window["open_cap"]) == ("0.0375", "0.09144", 1, 9)
+    assert window["worst_case"]["text"] == "unbounded: 1 of 1 open requests has no output limit"
+    assert window["by_label"]["settled"] == {"requests": 1, "usd": "0.0375"}
+    assert [hold["request_id"] for hold in found["open"]] == ["open [red]"]
+    text = run_text(capsys, "status", "--ledger", store_url)
+    for part in (
+        "team [bold]",
+        "$0.0375",
+        "unbounded: 1 of 1",
+        "request open [red], attempt 1, by copy-1",
+        "counters equal their rows",
+    ):
+        assert part in text
+    assert "p_" not in text
+
+
+@pytest.mark.parametrize(
+    ("inputs", "kind"), [("certain", "certain"), ("declared", "declared"), ("declared=2.5", "declared"), ("measured", "measured")]
+)
+def test_status_names_the_assumption_about_the_input(tmp_path: Path, capsys: Capture, inputs: str, kind: str) -> None:
+    path = tmp_path / "ledger.db"
+    with Ledger(path) as ledger:
+        ledger.set_budget("team", Limit("day", "5"))
+        ledger.admit("team", held(), request_id="open")
+        ledger.admit("team", held(), request_id="done")
+        ledger.settle(("done", 1), TokenUsage(fresh=16_300, output=500))
+    worst = run_json(capsys, "status", "--ledger", path, "--inputs", inputs)["budgets"][0]["windows"][0]["worst_case"]
+    assert worst["kind"] == kind
+    expected = {"certain": "0.98856", "declared": "0.43956", "declared=2.5": "0.46356", "measured": "0.43746"}
+    assert worst["stated_usd"] == expected[inputs]
+
+
+def test_status_of_what_is_no_ledger(tmp_path: Path, capsys: Capture) -> None:
+    assert "there is no ledger" in refused(capsys, "status", "--ledger", tmp_path / "none.db")
+    assert not (tmp_path / "none.db").exists()
+    assert "URL" in refused(capsys, "status", "--ledger", "mysql://u:secret@h/d")
+    Ledger(tmp_path / "empty.db").close()
+    assert "must be certain, declared" in refused(capsys, "status", "--ledger", tmp_path / "empty.db", "--inputs", "all")
+    assert "needs settled requests" in refused(capsys, "status", "--ledger", tmp_path / "empty.db", "--inputs", "measured")
+    assert "counters equal their rows" in run_text(capsys, "status", "--ledger", tmp_path / "empty.db")
+
+
+def test_explain_says_the_hold_line_by_line(tmp_path: Path, capsys: Capture) -> None:
+    body = tmp_path / "body.json"
+    body.write_bytes(body_of(model="large", max_tokens=1, max_completion_tokens=32_000))
+    found = run_json(capsys, "explain", body, "--prices", PRICES, "--limit", "5")
+    size = len(body.read_bytes())
+    tokens = -(-size // 4)
+    assert [line["label"] for line in found["lines"]] == ["input", "output", "hold"]
+    assert found["lines"][0] == {
+        "label": "input",
+        "tokens": tokens,
+        "usd_per_million": "3",
+        "usd": f"0.{3 * tokens:06d}".rstrip("0"),
+        "note": f"{size} bytes ÷ 4, rounded up",
+    }
+    assert found["lines"][1]["usd"] == "0.06144"
+    assert found["worst_case"]["certain"]["bounded"]
+    assert found["bound_without_count_usd"] is not None
+    text = run_text(capsys, "explain", body, "--prices", PRICES)
+    for part in ("large (chat), price example/large@2023-01-01", "0.06144", "max_completion_tokens", "times the limit over"):
+        assert part in text
+
+
+def test_explain_takes_model_route_and_reservation(tmp_path: Path, capsys: Capture) -> None:
+    body = tmp_path / "body.json"
+    body.write_text(json.dumps({"contents": [], "cachedContent": "c/1"}))
+    assert "--model names it" in refused(capsys, "explain", body, "--prices", PRICES)
+    found = run_json(
+        capsys,
+        "explain",
+        body,
+        "--prices",
+        PRICES,
+        "--model",
+        "large",
+        "--reserve",
+        "0",
+        "--route",
+        "/v1beta/models/large:generateContent",
+    )
+    assert (found["api"], found["unseen"], found["overspend_per_limit"]) == ("gemini", ["cached content"], None)
+    assert found["worst_case"]["certain"]["text"] == "unbounded: 1 of 1 open requests has no output limit"
+    text = run_text(capsys, "explain", body, "--prices", PRICES, "--model", "large")
+    assert "not in the input estimate: cached content" in text
+    assert "without a count of requests: no bound" in text
+    assert "is not covered" in refused(capsys, "explain", body, "--prices", PRICES, "--route", "/v1/embeddings")
+    assert "has no price" in refused(capsys, "explain", body, "--prices", PRICES, "--model", "unheard-of")
+    assert "cannot be read" in refused(capsys, "explain", tmp_path / "none.json", "--prices", PRICES)
