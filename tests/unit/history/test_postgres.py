@@ -124,7 +124,9 @@ def test_one_recorder_at_a_time_and_a_dead_one_is_replaced_at_once(postgres_url:
     assert first.take()
     assert first.take(), "it keeps what it has"
     assert not second.take()
-    assert recording_lock(stores[1], "another horde").take()
+    other = recording_lock(stores[1], "another horde")
+    assert other.take()
+    other.release()
     stores[0].engine.dispose()  # what is lent out stays open
     assert not second.take()
     first.release()
