@@ -9,7 +9,7 @@ JOBS   ?= 2
 .PHONY: run test check lint types unit bench soak lock system clean format screenshots
 
 run: $(VENV)/.run
-	$(BIN)/streamlit run app.py --server.port $(PORT)
+	$(BIN)/python tools/serve.py --port $(PORT)
 
 test: system $(VENV)/.dev lint types unit
 

@@ -7,6 +7,7 @@ import random
 import statistics
 import time
 from collections.abc import Callable
+from functools import partial
 
 from horde_policy.policy.allowance import free_output_allowance
 from horde_policy.policy.decision import Pool, decide
@@ -67,10 +68,19 @@ def walked(workers: list[Worker], waiting: list[Waiting], request: Request, key:
     return Estimate(wait_s, free_output_allowance(wait_s, SETTINGS), queued, speed, len(pool))
 
 
+def walk_into(found: list[Estimate], workers: list[Worker], waiting: list[Waiting], request: Request, key: QueueKey) -> None:
+    found.append(walked(workers, waiting, request, key))
+
+
 def timed(act: Callable[[], object]) -> float:
     start = time.perf_counter()
     act()
     return (time.perf_counter() - start) * 1e6
+
+
+def leave_and_join(estimator: Estimator, worker: Worker) -> None:
+    estimator.remove_worker(worker.worker_id)
+    estimator.add_worker(worker)
 
 
 def quantile(times_us: list[float], share: float) -> float:
@@ -118,21 +128,21 @@ def measure(queued: int, rounds: int, *, new_lists: bool = False) -> float:
     churn: list[float] = []
     for i in range(rounds):
         request, key = served.next_request()
-        estimates.append(timed(lambda request=request, key=key: estimator.estimate(request, key)))
-        updates.append(timed(lambda request=request, key=key: served.arrive(request, key)))
+        estimates.append(timed(partial(estimator.estimate, request, key)))
+        updates.append(timed(partial(served.arrive, request, key)))
         served.leave()
         if i % 10 == 0:
             worker_id = f"w{rng.randrange(300)}"
-            speeds.append(timed(lambda worker_id=worker_id: estimator.set_speed(worker_id, round(rng.uniform(1, 40), 1))))
+            speeds.append(timed(partial(estimator.set_speed, worker_id, round(rng.uniform(1, 40), 1))))
         if i % 50 == 0:
             away = rng.choice(estimator.workers)
-            churn.append(timed(lambda away=away: (estimator.remove_worker(away.worker_id), estimator.add_worker(away))))
+            churn.append(timed(partial(leave_and_join, estimator, away)))
     walks: list[float] = []
     for _ in range(max(2, min(30, 200_000 // queued))):
         request, key = served.next_request()
         found: list[Estimate] = []
         waiting, workers = list(served.waiting.values()), list(estimator.workers)
-        walks.append(timed(lambda found=found, r=request, k=key, q=waiting, w=workers: found.append(walked(w, q, r, k))))
+        walks.append(timed(partial(walk_into, found, workers, waiting, request, key)))
         if found[0] != estimator.estimate(request, key):
             raise SystemExit(f"estimator and walk disagree: {found[0]} against {estimator.estimate(request, key)}")
     median = statistics.median(estimates)
@@ -150,7 +160,12 @@ def cost_of_no_sdk() -> None:
     decision = decide(Request(models=("m",), max_length=80), pool, SETTINGS)
     recorder = AllowanceTelemetry()
     times = 20_000
-    each = timed(lambda: [recorder.record_decision(decision) for _ in range(times)]) / times
+
+    def record_all() -> None:
+        for _ in range(times):
+            recorder.record_decision(decision)
+
+    each = timed(record_all) / times
     print(f"telemetry without an SDK: {each:.2f} µs a recorded decision")
 
 

@@ -147,14 +147,16 @@ class AllowanceSettings:
         _check_names(type(self), changes)
         return replace(self, **changes)  # type: ignore[arg-type]
 
-    def digest(self) -> str:
-        """Return eight hexadecimal digits that name these settings; equal settings have equal digests.
+    def digest(self, digits: int = 8) -> str:
+        """Return hexadecimal digits, eight by default, that name these settings; equal settings have equal digests.
 
         >>> AllowanceSettings().digest() == AllowanceSettings(wait_full_s=60).digest()
         True
+        >>> AllowanceSettings().digest(16).startswith(AllowanceSettings().digest())
+        True
         """
         values = {name: float(v) if isinstance(v, int) and not isinstance(v, bool) else v for name, v in asdict(self).items()}
-        return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:8]
+        return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:digits]
 
     def differences(self) -> dict[str, object]:
         """Return the settings that differ from the defaults, by name.

@@ -16,12 +16,25 @@ __all__ = ["EXIT_BAD_INPUT", "EXIT_UNREACHABLE", "build_app", "main", "run"]
 EXIT_BAD_INPUT = 2
 EXIT_UNREACHABLE = 3
 
-COMMAND_MODULES: tuple[str, ...] = ("snapshot", "allowance", "budget")
+COMMAND_MODULES: tuple[str, ...] = (
+    "snapshot",
+    "allowance",
+    "record",
+    "history",
+    "probe",
+    "decisions",
+    "waits",
+    "week",
+    "traffic",
+    "fleet",
+    "replay",
+    "budget",
+)
 """Modules below ``horde_policy.cli``, in the order of the help text; each has ``register(app)``."""
 
 
-def build_app() -> typer.Typer:
-    """Return the Typer app with every command of :data:`COMMAND_MODULES`."""
+def build_app(commands: Sequence[str] = COMMAND_MODULES) -> typer.Typer:
+    """Return the Typer app with these commands of :data:`COMMAND_MODULES`."""
     app = typer.Typer(
         name="horde_policy",
         help="The free output allowance of AI Horde and capped output reservations: watched, judged and tried.",
@@ -35,15 +48,18 @@ def build_app() -> typer.Typer:
     def _root() -> None:
         """Keep a single command a sub-command."""
 
-    for name in COMMAND_MODULES:
+    for name in commands:
         importlib.import_module(f"horde_policy.cli.{name}").register(app)
     return app
 
 
 def main(arguments: Sequence[str]) -> int:
     """Run one command; return its exit code, with an error of the package as one line on stderr."""
+    named = arguments[0] if arguments else ""
+    # Only the command that is asked for is imported: the compiler behind a replay takes seconds and a recorder runs for months.
+    app = build_app((named,)) if named in COMMAND_MODULES else build_app()
     try:
-        build_app()(args=list(arguments), prog_name="python -m horde_policy", standalone_mode=True)
+        app(args=list(arguments), prog_name="python -m horde_policy", standalone_mode=True)
     except SystemExit as leaving:
         return leaving.code if isinstance(leaving.code, int) else EXIT_BAD_INPUT
     except HordePolicyError as error:

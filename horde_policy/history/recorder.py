@@ -6,29 +6,38 @@ between is stored as a gap with its reason.
 """
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Literal
 
+import sqlalchemy as sa
+
 from horde_policy.clock import Clock
-from horde_policy.errors import InputError, SourceError, SourceThrottled, StoreError
+from horde_policy.errors import HordePolicyError, InputError, SourceError, SourceThrottled, StoreError
 from horde_policy.frames.snapshot import Snapshot
-from horde_policy.history.reading import sources_in
-from horde_policy.history.store import HistoryStore
+from horde_policy.history.alerting import AlertKeeper, Judged
+from horde_policy.history.claims import Standing, give_up_lease, note_standing, recording_lock, take_lease
+from horde_policy.history.folding import last_poll
+from horde_policy.history.store import HistoryStore, from_microseconds, poll_instant
+from horde_policy.history.tables import SOURCES
+from horde_policy.history.upkeep import Retention
+from horde_policy.sources.demo import moved_to
 from horde_policy.sources.source import Source
 
-__all__ = ["DEFAULT_INTERVAL_S", "Recorder", "RecorderState"]
+__all__ = ["DEFAULT_INTERVAL_S", "GAP_FACTOR", "Recorder", "RecorderState", "State"]
 
 DEFAULT_INTERVAL_S = 30.0
-GAP_FACTOR = 2.5
-"""A distance between two polls beyond so many intervals is a gap."""
+GAP_FACTOR = 1.75
+"""Two polls further apart than so many intervals have at least one missing between them: a gap."""
 LEASE_FACTOR = 3.0
-LONGEST_WAIT_S = 3600.0
+LEASE_GRACE_S = 30.0
+LONGEST_WAIT_S = 900.0
+PACE_MARGIN = 0.005
+"""Polls are by this share further apart than the interval: an answer that seems a moment too young, by a clock that is slewed or
+a program that was held up, is not asked for again by the source."""
 
-State = Literal["recording", "standby", "source_away", "throttled", "store_failing"]
-Watcher = Callable[[Snapshot], Iterable[tuple[str, str]]]
-"""Looks at each stored snapshot and gives ``(kind, text)`` events to store with it, such as alerts that began or ended."""
+State = Literal["starting", "recording", "standby", "source_away", "throttled", "store_failing", "clock_behind"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,8 +65,17 @@ class Recorder:
         Names this recorder among those that share the store.
     interval_s
         Seconds between polls; never shorter than the source can bring anything new.
-    watcher
-        Sees each snapshot before it is stored.
+    alerts
+        Judges each look; what it tells is stored with the poll.
+    retention
+        How long the history is kept; null: for ever.
+
+    Attributes
+    ----------
+    state
+        How it stands; read by other threads.
+    latest
+        The last snapshot that was stored; read by other threads.
     """
 
     def __init__(
@@ -69,7 +87,8 @@ class Recorder:
         monotonic: Callable[[], float],
         owner: str,
         interval_s: float = DEFAULT_INTERVAL_S,
-        watcher: Watcher | None = None,
+        alerts: AlertKeeper | None = None,
+        retention: Retention | None = None,
     ) -> None:
         self.source = source
         self.store = store
@@ -77,107 +96,193 @@ class Recorder:
         self.interval_s = max(interval_s, source.refresh_s)
         self._clock = clock
         self._monotonic = monotonic
-        self._watcher = watcher
-        self._last_stored: datetime | None = None
-        self._last_stored_mono: float | None = None
-        self._last_fetched: datetime | None = None
+        self._alerts = alerts
+        self._retention = retention
+        self._lock = recording_lock(store, source.name)
+        self._resumed = False
+        self._last: datetime | None = None
+        self._last_mono: float | None = None
+        self._last_parts: tuple[datetime, dict[str, datetime]] | None = None
         self._gap_reason: str | None = "the recorder was not running"
         self._pending: list[tuple[datetime, str, str]] = [(clock.now(), "started", "the recorder started")]
-        self._clock_back = False
-        self._polls = 0
-        self.state = RecorderState(state="recording", since=clock.now(), text="starting", last_stored=None, polls=0, wait_s=0.0)
+        self._behind: str | None = None
+        self._noted: Standing | None = None
+        self._asked_mono = monotonic()
+        self.latest: Snapshot | None = None
+        self.state = RecorderState(state="starting", since=clock.now(), text="", last_stored=None, polls=0, wait_s=0.0)
 
-    def _become(self, state: State, text: str, wait_s: float) -> RecorderState:
-        now = self._clock.now()
-        changed = state != self.state.state
-        if changed and state != "recording":
-            self._pending.append((now, state, text))
-        since = now if changed else self.state.since
-        self.state = RecorderState(
-            state=state,
-            since=since,
-            text=text,
-            last_stored=self._last_stored,
-            polls=self._polls,
-            wait_s=min(wait_s, LONGEST_WAIT_S),
-        )
-        return self.state
+    # -- one poll ------------------------------------------------------------------------------------------------------
 
     def step(self) -> RecorderState:
         """Poll once and store what changed; return how the recorder stands and how long it waits until the next poll."""
         try:
-            lease_s = LEASE_FACTOR * self.interval_s + 30
-            if not self.store.take_lease(self.source.name, self.owner, self._clock.now(), lease_s):
-                # whoever holds the lease records: what this one knew of the store is over
-                self._gap_reason = self._last_stored = self._last_stored_mono = None
+            if not self._take_over():
                 return self._become("standby", "another recorder holds this source", self.interval_s)
+            return self._note(self._poll())
         except StoreError as error:
-            return self._store_failed(error)
+            self._gap_reason = f"the store failed: {error}"
+            return self._become("store_failing", str(error), self.interval_s)
+
+    def _take_over(self) -> bool:
+        """Take or renew the right to record; learn what the store knows when it was another's until now."""
+        name, now = self.source.name, self._clock.now()
+        lease_s = LEASE_FACTOR * self.interval_s + LEASE_GRACE_S
+        sole = self._lock.take()
+        if not take_lease(self.store, name, self.owner, now, lease_s, interval_s=self.interval_s, sole=sole):
+            self._resumed, self._noted = False, None
+            self._gap_reason = self._last_mono = None
+            return False
+        if not self._resumed:
+            self._last = self._last_in_store()
+            if self._alerts is not None:
+                self._alerts.resume(self.store, name)
+            self._resumed = True
+        return True
+
+    def _last_in_store(self) -> datetime | None:
+        with self.store.reading() as connection:
+            number = connection.scalar(sa.select(SOURCES.c.source).where(SOURCES.c.name == self.source.name))
+            poll = None if number is None else last_poll(connection, int(number))
+        return None if poll is None else from_microseconds(poll.at_us)
+
+    def _poll(self) -> RecorderState:
+        self._asked_mono = self._monotonic()
         try:
             snapshot = self.source.load()
         except SourceThrottled as error:
-            self._gap_reason = f"the source throttled: {error}"
-            return self._become("throttled", str(error), max(self.interval_s, error.retry_after_s or 0.0))
+            return self._unanswered("throttled", "the source throttled", error, max(self.interval_s, error.retry_after_s or 0.0))
         except (SourceError, InputError) as error:
-            self._gap_reason = f"the source gave no answer: {error}"
-            return self._become("source_away", str(error), self.interval_s)
-        if snapshot.fetched_at == self._last_fetched:
+            return self._unanswered("source_away", "the source gave no answer", error, self.interval_s)
+        parts = (snapshot.fetched_at, dict(snapshot.part_times))
+        if parts == self._last_parts:
             return self._become("recording", "nothing new since the last poll", self.interval_s)
-        try:
-            return self._store(snapshot)
-        except StoreError as error:
-            return self._store_failed(error)
+        return self._store(snapshot, parts)
 
-    def _store_failed(self, error: StoreError) -> RecorderState:
-        self._gap_reason = f"the store failed: {error}"
-        return self._become("store_failing", str(error), self.interval_s)
+    def _unanswered(self, state: State, what: str, error: HordePolicyError, wait_s: float) -> RecorderState:
+        self._gap_reason = f"{what}: {error}"
+        judged = None if self._alerts is None else self._alerts.judge(None, self._now())
+        if judged is not None and judged.changes and self._alerts is not None:
+            at = judged.changes[-1].at
+            stored = self.store.write_besides(
+                self.source.name, at=at, owner=self.owner, events=judged.events, alerts=judged.record
+            )
+            if stored:
+                self._alerts.accept(judged)
+        return self._become(state, str(error), wait_s)
 
-    def _last_in_store(self) -> datetime | None:
-        if self._last_stored is None:
-            spans = [span for span in sources_in(self.store) if span.name == self.source.name]
-            self._last_stored = spans[0].last if spans else None
-        return self._last_stored
+    def _now(self) -> datetime:
+        """Return the present, never before the last stored poll and the time that has gone by since."""
+        now = self._clock.now()
+        if self._last is None:
+            return now
+        gone_s = 0.0 if self._last_mono is None else self._monotonic() - self._last_mono
+        return max(now, self._last + timedelta(seconds=gone_s))
 
-    def _instant(self, fetched_at: datetime, last: datetime | None) -> datetime:
+    def _instant(self, fetched: datetime) -> datetime:
         """Return the instant a poll is stored under: its own, or one that goes on from the last where the clock was set back."""
-        if last is None or fetched_at > last:
-            if self._clock_back:
-                self._pending.append((fetched_at, "clock_caught_up", "the clock is past the last stored poll again"))
-            self._clock_back = False
-            return fetched_at
-        elapsed_s = self.interval_s if self._last_stored_mono is None else self._monotonic() - self._last_stored_mono
-        if not self._clock_back:
-            behind_s = (last - fetched_at).total_seconds()
-            text = f"the clock is {behind_s:.0f} s behind the last stored poll; instants go on from that poll until it is past it"
-            self._pending.append((last, "clock_set_back", text))
-            self._clock_back = True
-        return last + timedelta(seconds=max(elapsed_s, 1e-6))
+        if self._last is None or fetched > self._last:
+            if self._behind is not None:
+                self._pending.append((fetched, "clock_caught_up", "the clock is past the last stored poll again"))
+            self._behind = None
+            return fetched
+        elapsed_s = self.interval_s if self._last_mono is None else self._monotonic() - self._last_mono
+        behind_s = (self._last - fetched).total_seconds()
+        text = f"the clock is {behind_s:.0f} s behind the last stored poll; instants go on from that poll until it is past it"
+        if self._behind is None:
+            self._pending.append((self._last, "clock_set_back", text))
+            self._behind = text
+        return self._last + timedelta(seconds=max(elapsed_s, 1e-6))
 
-    def _store(self, snapshot: Snapshot) -> RecorderState:
-        last = self._last_in_store()
-        at = self._instant(snapshot.fetched_at, last)
-        late = last is not None and (at - last).total_seconds() > GAP_FACTOR * self.interval_s
-        reason = (self._gap_reason or "no poll was stored") if late else None
-        stored = replace(snapshot, fetched_at=at, source=self.source.name)
-        told = [(at, kind, text) for kind, text in self._watcher(stored)] if self._watcher is not None else []
-        written = self.store.write(stored, owner=self.owner, gap_reason=reason, events=[*self._pending, *told])
+    def _gap_since_last(self, at: datetime) -> str | None:
+        """Return why polls are missing since the last one; null if none is."""
+        if self._last is None or (at - self._last).total_seconds() <= GAP_FACTOR * self.interval_s:
+            return None
+        if self._gap_reason is None and self._last_mono is not None:
+            distance_s, gone_s = (at - self._last).total_seconds(), self._monotonic() - self._last_mono
+            if distance_s - gone_s > self.interval_s:
+                return f"the clock went on {distance_s:.0f} s within {gone_s:.0f} s: it was set forward, or the machine slept"
+        return self._gap_reason or "no poll was stored"
+
+    def _store(self, snapshot: Snapshot, parts: tuple[datetime, dict[str, datetime]]) -> RecorderState:
+        at = self._instant(poll_instant(snapshot))
+        reason = self._gap_since_last(at)
+        moved = moved_to(snapshot, snapshot.fetched_at + (at - poll_instant(snapshot)))
+        stored = replace(moved, source=self.source.name)
+        judged = None if self._alerts is None else self._alerts.judge(stored, max(self._clock.now(), at))
+        events = [*self._pending, *(judged.events if judged is not None else ())]
+        written = self.store.write(
+            stored, owner=self.owner, gap_reason=reason, events=events, alerts=None if judged is None else judged.record
+        )
         if written.poll is None:
-            self._last_stored = None
+            self._resumed = False
             return self._become("standby", "another recorder stored this poll", self.interval_s)
+        self._stored(stored, at, parts, judged)
+        if self._retention is not None:
+            self._retention.apply(self.store, self.source.name, at)
+        if self._behind is not None:
+            return self._become("clock_behind", self._behind, self.interval_s)
+        return self._become("recording", "", self.interval_s)
+
+    def _stored(self, stored: Snapshot, at: datetime, parts: tuple[datetime, dict[str, datetime]], judged: Judged | None) -> None:
+        if self._alerts is not None and judged is not None:
+            self._alerts.accept(judged)
         self._pending.clear()
         self._gap_reason = None
-        self._last_stored, self._last_stored_mono = at, self._monotonic()
-        self._last_fetched = snapshot.fetched_at
-        self._polls += 1
-        return self._become("recording", f"poll {written.poll} stored, {written.rows} changes", self.interval_s)
+        self._last, self._last_mono = at, self._monotonic()
+        self._last_parts = parts
+        self.latest = stored
+        self.state = replace(self.state, last_stored=at, polls=self.state.polls + 1)
 
-    def run(self, stop: threading.Event) -> None:
-        """Poll until ``stop`` is set, then give the lease back."""
+    # -- how it stands -------------------------------------------------------------------------------------------------
+
+    def _become(self, state: State, text: str, wait_s: float) -> RecorderState:
+        now = self._clock.now()
+        changed = state != self.state.state
+        if changed and state not in ("recording", "clock_behind"):
+            self._pending.append((now, state, text))
+        since = now if changed else self.state.since
+        self.state = replace(self.state, state=state, since=since, text=text, wait_s=min(wait_s, LONGEST_WAIT_S))
+        return self.state
+
+    def _note(self, state: RecorderState) -> RecorderState:
+        """Let readers of the store know how the recorder stands, when that has changed."""
+        standing = Standing(state=state.state, since=state.since, text=state.text)
+        if state.state != "standby" and (standing != self._noted or state.wait_s > self.interval_s):
+            silent_s = state.wait_s + LEASE_FACTOR * self.interval_s + LEASE_GRACE_S
+            until = self._clock.now() + timedelta(seconds=silent_s)
+            note_standing(self.store, self.source.name, self.owner, standing, until)
+            self._noted = standing
+        return state
+
+    # -- the loop ------------------------------------------------------------------------------------------------------
+
+    def run(
+        self,
+        stop: threading.Event,
+        *,
+        wait: Callable[[float], object] | None = None,
+        told: Callable[[RecorderState], None] | None = None,
+    ) -> None:
+        """Poll until ``stop`` is set, then give the lease back.
+
+        ``wait`` passes seconds, by default until ``stop``; ``told`` is given the state whenever it or its reason changes.
+        """
+        pause = wait or stop.wait
+        before: tuple[State, str] | None = None
         while not stop.is_set():
-            began = self._monotonic()
+            self._asked_mono = self._monotonic()
             state = self.step()
-            stop.wait(max(0.0, state.wait_s - (self._monotonic() - began)))
+            if told is not None and (state.state, state.text) != before:
+                told(state)
+            before = (state.state, state.text)
+            pause(max(0.0, state.wait_s * (1 + PACE_MARGIN) - (self._monotonic() - self._asked_mono)))
+        self.close()
+
+    def close(self) -> None:
+        """Give the right to record back."""
         try:
-            self.store.give_up_lease(self.source.name, self.owner)
+            give_up_lease(self.store, self.source.name, self.owner, self._clock.now())
         except StoreError:
             return  # the lease runs out by itself
+        finally:
+            self._lock.release()

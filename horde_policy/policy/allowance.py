@@ -11,6 +11,7 @@ import struct
 import polars as pl
 
 from horde_policy.errors import InputError
+from horde_policy.policy.exact import quotient
 from horde_policy.settings import AllowanceSettings
 
 __all__ = ["allowance_expression", "free_output_allowance", "largest_wait_s"]
@@ -61,7 +62,7 @@ def allowance_expression(wait_s: pl.Expr, settings: AllowanceSettings) -> pl.Exp
     floor = float(settings.floor_tokens)
     wait = wait_s.cast(pl.Float64)
     span_s = float(settings.wait_floor_s) - float(settings.wait_full_s)
-    slope = (ceiling - (ceiling - floor) * (wait - settings.wait_full_s) / span_s).floor()
+    slope = (ceiling - quotient((ceiling - floor) * (wait - settings.wait_full_s), span_s)).floor()
     return (
         pl.when(wait.is_null() | (wait >= settings.wait_floor_s))
         .then(floor)

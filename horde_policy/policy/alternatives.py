@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from horde_policy.errors import InputError
+from horde_policy.policy.exact import quotient
 from horde_policy.policy.request import Request
 from horde_policy.settings import AllowanceSettings
 
@@ -147,8 +148,8 @@ def jobs_rule_expression(competing_jobs: pl.Expr, eligible_threads: pl.Expr, set
     """
     ceiling, floor = float(settings.ceiling_tokens), float(settings.floor_tokens)
     full_load = float(settings.jobs_rule_floor_per_thread)
-    jobs_per_thread = competing_jobs.cast(pl.Float64) / eligible_threads.cast(pl.Float64)
-    slope = (ceiling - (ceiling - floor) * jobs_per_thread / full_load).floor()
+    jobs_per_thread = quotient(competing_jobs, eligible_threads.cast(pl.Float64))
+    slope = (ceiling - quotient((ceiling - floor) * jobs_per_thread, full_load)).floor()
     return (
         pl.when((eligible_threads == 0) | (jobs_per_thread >= full_load))
         .then(floor)

@@ -136,6 +136,12 @@ class Demands:
         """Return the worker's place, or null."""
         return self._places.get(worker_id)
 
+    def serving(self, models: tuple[str, ...]) -> Iterable[WorkerPlace]:
+        """Return the places of the workers that serve one of the models, in no order; of all for an empty tuple."""
+        if not models:
+            return self._places.values()
+        return set().union(*(self._places_by_model.get(model, ()) for model in models))
+
     def demand_of(self, request: Request) -> Demand:
         """Return the kind of the request, made if it is new."""
         length = _level(self._length_levels, request.max_length)
@@ -269,10 +275,8 @@ class Demands:
         self._demands[demand.key] = demand
         for model in request.models or (ANY_MODEL,):
             self._demands_by_model.setdefault(model, set()).add(demand)
-        candidates: Iterable[WorkerPlace] = self._places.values()
-        if request.models:
-            candidates = set().union(*(self._places_by_model.get(model, ()) for model in request.models))
-        demand.members = sorted((place for place in candidates if self._takes(place, demand)), key=_joining_order)
+        serving = self.serving(request.models)
+        demand.members = sorted((place for place in serving if self._takes(place, demand)), key=_joining_order)
         for place in demand.members:
             place.demands.add(demand)
         return demand

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from horde_policy.errors import InputError
 from horde_policy.policy.allowance import free_output_allowance
+from horde_policy.policy.decision import lowered_for_chat
 from horde_policy.policy.demands import Demands, QueuedRequest, WorkerPlace
 from horde_policy.policy.queue_order import QueueKey
 from horde_policy.policy.request import Request
@@ -168,7 +169,7 @@ class Estimator:
 
         Exactly what :func:`horde_policy.policy.queue_order.tokens_ahead` and
         :func:`horde_policy.policy.wait.combined_speed_tok_per_s` give over :attr:`workers` and all that waits. A chat request
-        is to be lowered first (:func:`horde_policy.policy.decision.lowered_for_chat`).
+        is to be lowered first (:meth:`lowered_for_chat`).
         """
         demands, settings = self._demands, self._settings
         demand = demands.demand_of(request)
@@ -180,6 +181,18 @@ class Estimator:
         speed = demands.combined_speed(demand)
         wait_s = tokens / speed
         return Estimate(wait_s, free_output_allowance(wait_s, settings), tokens, speed, len(demand.members))
+
+    def lowered_for_chat(self, request: Request) -> Request:
+        """Return a chat request lowered to the largest length that an available worker of its models declares (A18).
+
+        >>> estimator = Estimator(AllowanceSettings())
+        >>> estimator.add_worker(Worker(worker_id="w", models=("m",), max_length=512, max_context_length=8192))
+        >>> estimator.lowered_for_chat(Request(models=("m",), max_length=4096, chat=True)).max_length
+        512
+        """
+        if not request.chat:
+            return request
+        return lowered_for_chat(request, tuple(place.worker for place in self._demands.serving(request.models)))
 
     def _place_anew(self, queued: QueuedRequest) -> None:
         demand = self._demands.demand_of(queued.request)

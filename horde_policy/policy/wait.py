@@ -10,6 +10,7 @@ from collections.abc import Iterable
 import polars as pl
 
 from horde_policy.errors import InputError
+from horde_policy.policy.exact import quotient
 from horde_policy.policy.worker import Worker, counted_speed_expression, counted_speed_tok_per_s, counted_threads
 from horde_policy.settings import AllowanceSettings
 from horde_policy.units import JOB_TIME_LIMIT_S
@@ -117,4 +118,4 @@ def estimated_wait_expression(queued_tokens: pl.Expr, speed_tok_per_s: pl.Expr) 
     [60.0, None, None]
     """
     speed = speed_tok_per_s.cast(pl.Float64)
-    return pl.when(speed > 0).then(queued_tokens.cast(pl.Float64) / speed)
+    return pl.when(speed > 0).then(quotient(queued_tokens, speed))

@@ -8,6 +8,7 @@ import io
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Protocol
 
 import polars as pl
 
@@ -15,10 +16,18 @@ from horde_policy.errors import FrameError
 from horde_policy.frames.schemas import Schema
 from horde_policy.views.text import visible
 
-__all__ = ["Stamp", "file_name", "safe_cell", "to_csv", "to_parquet"]
+__all__ = ["Stamp", "Stamped", "file_name", "safe_cell", "to_csv", "to_parquet"]
 
 _FORMULA_STARTS = (*tuple("=+-@\t\r\n|%"), "＝", "＋", "－", "＠")
 _NOT_IN_FILE_NAMES = re.compile(r"[^A-Za-z0-9]+")
+
+
+class Stamped(Protocol):
+    """Anything that says where an export comes from."""
+
+    def columns(self) -> dict[str, str | int]:
+        """Return the stamp's columns, by heading with unit."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +89,7 @@ def headings(schema: Schema) -> dict[str, str]:
     return {name: f"{name} ({column.unit})" if column.unit else name for name, column in schema.columns.items()}
 
 
-def to_csv(frame: pl.DataFrame, names: dict[str, str], stamp: Stamp) -> bytes:
+def to_csv(frame: pl.DataFrame, names: dict[str, str], stamp: Stamped) -> bytes:
     r"""Return the frame's named columns as CSV (UTF-8 with a mark for spreadsheets), the stamp at the end of each row.
 
     Parameters
@@ -119,7 +128,7 @@ def to_csv(frame: pl.DataFrame, names: dict[str, str], stamp: Stamp) -> bytes:
     return out.getvalue().encode("utf-8-sig")
 
 
-def to_parquet(frame: pl.DataFrame, stamp: Stamp) -> bytes:
+def to_parquet(frame: pl.DataFrame, stamp: Stamped) -> bytes:
     """Return the frame as Parquet (zstd), names and types as they are, the stamp in the file's metadata.
 
     >>> stamp = Stamp(source="demo", synthetic=True, fetched_at=datetime(2026, 11, 29, tzinfo=UTC), settings_digest="0a1b2c3d",

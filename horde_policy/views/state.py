@@ -9,23 +9,32 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import Any, Final, Self
 
-from horde_policy.errors import ConfigError, shown
+from horde_policy.errors import ConfigError, InputError, shown
+from horde_policy.replay.fill import MOST_COPIES
+from horde_policy.replay.fill_rule import FillRule
 from horde_policy.settings import AllowanceSettings
 from horde_policy.units import DEFAULT_MAX_CONTEXT_TOKENS, DEFAULT_MAX_LENGTH_TOKENS, MAX_LENGTH_LIMIT_TOKENS
 from horde_policy.views.words import STATES
 
 __all__ = [
+    "MOST_QUEUE_CHANGE_TOKENS",
+    "MOST_RUNS",
     "PARAMETERS",
+    "RANGES_S",
     "REFRESH_CHOICES_S",
     "SETTING_PARAMETERS",
     "SORTS",
-    "STRIP_SIZES_TOKENS",
+    "TRIED_PARAMETERS",
     "Parameter",
     "Query",
     "ViewState",
+    "hours_from_text",
+    "hours_text",
     "parse_view_state",
+    "size_from_text",
 ]
 
 Query = Mapping[str, Sequence[str]]
@@ -34,22 +43,35 @@ Query = Mapping[str, Sequence[str]]
 REFRESH_CHOICES_S: Final = (0, 10, 30, 60, 300)
 """Off, 10 s, 30 s, 1 min, 5 min."""
 
-STRIP_SIZES_TOKENS: Final = (80, 512, 1024, 2048, 4096)
-"""The sizes that the board shows side by side (design §1)."""
-
 SORTS: Final = ("model", "state", "allowance", "wait", "speed", "queued", "workers", "largest", "demand")
 """What the board can be sorted by; ties fall back to the name, so that the order is total and stable."""
 
+RANGES_S: Final[dict[str, int]] = {"1h": 3_600, "6h": 21_600, "24h": 86_400, "7d": 604_800, "30d": 2_592_000}
+"""Ranges of the history by their name in the address; each ends with the last poll."""
+
+MOST_QUEUE_CHANGE_TOKENS = 1_000_000
+MOST_ADDED_TOK_PER_S = 10_000
 LEAST_MAX_LENGTH_TOKENS = 16
 LEAST_CONTEXT_TOKENS = 80
 MOST_CONTEXT_TOKENS = 1_048_576
 MOST_NAME_CHARACTERS = 1_000
 MOST_NAMES = 20
 MOST_FIND_CHARACTERS = 200
+MOST_RUNS = 4
+"""Settings that a replay compares with the baseline."""
+MOST_RUN_CHARACTERS = 500
+MOST_HOURS = 1_000_000
+NO_RUN = "none"
+"""Stands in an address for a replay of the baseline alone."""
+DEFAULT_FILL = str(FillRule(models="weighted"))
 
 _WHOLE = re.compile(r"[0-9]{1,9}")
 _REAL = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?")
+_SIGNED = re.compile(r"-?[0-9]{1,9}")
+_INSTANT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}Z")
 _SOURCE = re.compile(r"[\w .:+-]{1,100}")
+_HOURS = re.compile(r"([0-9]{1,7}(?:\.[0-9]{1,3})?)-([0-9]{1,7}(?:\.[0-9]{1,3})?)")
+_CHOSEN = re.compile(r"[A-Za-z0-9_./-]{1,120}")
 
 
 class _Unreadable(Exception):  # noqa: N818 (never leaves this module)
@@ -89,6 +111,18 @@ class ViewState:
         What the board shows and in which order.
     wall
         Whether the page is meant for a screen on a wall: large, without controls.
+    traffic, hours, copies, keep_percent, fill
+        The traffic of a replay: its key, hours from and to after its first request (empty: all of it), how often it is
+        superposed, which share of it is kept, the fill rule in words.
+    fleet
+        The fleet of a replay: ``source`` for the source's, the key of a source, or ``drawn/…`` for a parametric one.
+    runs
+        The settings that a replay compares with the baseline, each as ``name=value`` pairs.
+    range_name, from_at, to_at
+        The range of the history: one of :data:`RANGES_S` up to the last poll, or between two instants where both are given.
+    queue_change_tokens, lost, added_tok_per_s, added_max_length, tried
+        What the model page tries: a longer or shorter queue, workers lost by id, a worker added (0 tok/s: none) and its size,
+        other settings (null: those in force).
 
     Examples
     --------
@@ -111,6 +145,21 @@ class ViewState:
     sort: str = "model"
     descending: bool = False
     wall: bool = False
+    traffic: str = "ragpulse_week1"
+    hours: tuple[float, ...] = (24.0, 48.0)
+    copies: int = 60
+    keep_percent: int = 100
+    fill: str = DEFAULT_FILL
+    fleet: str = "source"
+    runs: tuple[str, ...] = ("ceiling_tokens=2048,floor_tokens=256", "rule=old")
+    range_name: str = "24h"
+    from_at: datetime | None = None
+    to_at: datetime | None = None
+    queue_change_tokens: int = 0
+    lost: tuple[str, ...] = ()
+    added_tok_per_s: int = 0
+    added_max_length: int = 4096
+    tried: AllowanceSettings | None = None
 
     def changed(self, **changes: object) -> Self:
         """Return the state with some fields replaced.
@@ -122,7 +171,7 @@ class ViewState:
 
     def query(self, base: AllowanceSettings) -> dict[str, list[str]]:
         """Return the state as a query string: what differs from the defaults, settings from ``base``, in a fixed order."""
-        return self._written(base, PARAMETERS)
+        return self._written(base, PARAMETERS, only_shared=False)
 
     def shared_query(self, base: AllowanceSettings, **changes: object) -> dict[str, list[str]]:
         """Return what a link to another page carries: what all pages share, and the fields named in ``changes``.
@@ -133,18 +182,25 @@ class ViewState:
         kept = [p for p in PARAMETERS if p.shared or p.field in changes]
         return self.changed(**changes)._written(base, kept)
 
-    def _written(self, base: AllowanceSettings, parameters: Iterable[Parameter]) -> dict[str, list[str]]:
+    def _written(
+        self, base: AllowanceSettings, parameters: Iterable[Parameter], *, only_shared: bool = True
+    ) -> dict[str, list[str]]:
         default = type(self)()
         query = {
             p.name: list(p.write(getattr(self, p.field)))
             for p in parameters
             if getattr(self, p.field) != getattr(default, p.field)
         }
-        for name, setting in SETTING_PARAMETERS.items():
-            value = getattr(self.settings, setting)
-            if value != getattr(base, setting):
-                query[name] = [_setting_text(value)]
+        query |= _changed_settings(SETTING_PARAMETERS, self.settings, base)
+        if self.tried is not None and not only_shared:
+            query |= _changed_settings(TRIED_PARAMETERS, self.tried, self.settings)
         return query
+
+
+def _changed_settings(names: Mapping[str, str], settings: AllowanceSettings, base: AllowanceSettings) -> dict[str, list[str]]:
+    """Return parameter → text of the settings that differ from ``base``."""
+    changed = {name: getattr(settings, setting) for name, setting in names.items()}
+    return {name: [_setting_text(value)] for name, value in changed.items() if value != getattr(base, names[name])}
 
 
 # --- reading one parameter --------------------------------------------------------------------------------------------
@@ -158,6 +214,30 @@ def _whole(least: int, most: int) -> Callable[[Sequence[str]], int]:
         return int(text)
 
     return read
+
+
+def _signed(most: int) -> Callable[[Sequence[str]], int]:
+    def read(values: Sequence[str]) -> int:
+        text = values[-1]
+        if not _SIGNED.fullmatch(text) or abs(int(text)) > most:
+            raise _Unreadable(f"must be a whole number from {-most} to {most}")
+        return int(text)
+
+    return read
+
+
+def _instant(values: Sequence[str]) -> datetime:
+    rule = "must be an instant in UTC as 2026-11-29T12:00Z"
+    if not _INSTANT.fullmatch(values[-1]):
+        raise _Unreadable(rule)
+    try:
+        return datetime.fromisoformat(values[-1])
+    except ValueError:
+        raise _Unreadable(rule) from None
+
+
+def _instant_text(at: datetime | None) -> tuple[str, ...]:
+    return () if at is None else (f"{at.astimezone(UTC):%Y-%m-%dT%H:%MZ}",)
 
 
 def _one_of(choices: Sequence[object], written: Callable[[Any], str] = str) -> Callable[[Sequence[str]], Any]:
@@ -202,6 +282,64 @@ def _states(values: Sequence[str]) -> tuple[str, ...]:
     return tuple(state for state in STATES if state in values)
 
 
+def hours_from_text(text: str) -> tuple[float, ...]:
+    """Return hours from and to; ``all`` is the empty range.
+
+    Raises
+    ------
+    InputError
+        It is no range.
+
+    Examples
+    --------
+    >>> hours_from_text("24-48"), hours_from_text("all")
+    ((24.0, 48.0), ())
+    """
+    word = text.strip().replace(" ", "")
+    found = _HOURS.fullmatch(word)
+    if word == "all":
+        return ()
+    if not found or not float(found[1]) < float(found[2]) <= MOST_HOURS:
+        raise InputError("range", "", text, "must be hours from and to, as 24-48, or all")
+    return float(found[1]), float(found[2])
+
+
+def hours_text(hours: Sequence[float]) -> str:
+    """Return a range as it is typed.
+
+    >>> hours_text((0.0, 1.5)), hours_text(())
+    ('0-1.5', 'all')
+    """
+    return "-".join(f"{hour:.10g}" for hour in hours) or "all"
+
+
+def _hours(values: Sequence[str]) -> tuple[float, ...]:
+    try:
+        return hours_from_text(values[-1])
+    except InputError as error:
+        raise _Unreadable(error.rule) from None
+
+
+def _chosen(values: Sequence[str]) -> str:
+    if not _CHOSEN.fullmatch(values[-1]):
+        raise _Unreadable("must be a name of letters, digits, hyphens, dots and slashes")
+    return values[-1]
+
+
+def _fill(values: Sequence[str]) -> str:
+    try:
+        return str(FillRule.parsed(values[-1]))
+    except InputError as error:
+        raise _Unreadable(f"is no fill rule: {error}") from None
+
+
+def _runs(values: Sequence[str]) -> tuple[str, ...]:
+    runs = tuple(dict.fromkeys(value for value in values if value and value != NO_RUN))
+    if len(runs) > MOST_RUNS or any(len(run) > MOST_RUN_CHARACTERS for run in runs):
+        raise _Unreadable(f"must be at most {MOST_RUNS} settings of at most {MOST_RUN_CHARACTERS} characters")
+    return runs
+
+
 def _one(value: object) -> tuple[str]:
     return (str(value),)
 
@@ -226,6 +364,20 @@ PARAMETERS: Final[tuple[Parameter, ...]] = (
     Parameter("sort", "sort", _one_of(SORTS), _one, shared=False),
     Parameter("descending", "descending", _flag, _bit, shared=False),
     Parameter("wall", "wall", _flag, _bit, shared=False),
+    Parameter("traffic", "traffic", _chosen, _one, shared=False),
+    Parameter("hours", "hours", _hours, lambda hours: (hours_text(hours),), shared=False),
+    Parameter("copies", "copies", _whole(1, MOST_COPIES), _one, shared=False),
+    Parameter("keep", "keep_percent", _whole(1, 100), _one, shared=False),
+    Parameter("fill", "fill", _fill, _one, shared=False),
+    Parameter("fleet", "fleet", _chosen, _one, shared=False),
+    Parameter("run", "runs", _runs, lambda runs: tuple(runs) or (NO_RUN,), shared=False),
+    Parameter("range", "range_name", _one_of(tuple(RANGES_S)), _one),
+    Parameter("from", "from_at", _instant, _instant_text),
+    Parameter("to", "to_at", _instant, _instant_text),
+    Parameter("queue_by", "queue_change_tokens", _signed(MOST_QUEUE_CHANGE_TOKENS), _one, shared=False),
+    Parameter("lost", "lost", _names, tuple, shared=False),
+    Parameter("add", "added_tok_per_s", _whole(0, MOST_ADDED_TOK_PER_S), _one, shared=False),
+    Parameter("add_size", "added_max_length", _whole(LEAST_MAX_LENGTH_TOKENS, MAX_LENGTH_LIMIT_TOKENS), _one, shared=False),
 )
 """Every parameter but the settings', in the order in which they are written."""
 
@@ -237,6 +389,9 @@ SETTING_PARAMETERS: Final[dict[str, str]] = {
     "assumed_speed": "assumed_speed_tok_per_s",
 }
 """Parameter → setting of the allowance. Their rules (A4) are those of :class:`AllowanceSettings`."""
+
+TRIED_PARAMETERS: Final[dict[str, str]] = {f"try_{name}": SETTING_PARAMETERS[name] for name in list(SETTING_PARAMETERS)[:4]}
+"""Parameter → one of the four figures of the curve, as the model page tries it."""
 
 _WHOLE_SETTINGS: Final = frozenset({"ceiling_tokens", "floor_tokens"})
 
@@ -255,14 +410,36 @@ def _setting(setting: str, text: str) -> float:
 # --- reading all of them ------------------------------------------------------------------------------------------------
 
 
+def size_from_text(text: str) -> int:
+    """Return the size that somebody typed; thousands may be separated by commas.
+
+    Raises
+    ------
+    InputError
+        It is no whole number from 16 to 16384, the sizes that the API takes.
+
+    Examples
+    --------
+    >>> size_from_text(" 1,500 ")
+    1500
+    >>> size_from_text("1e3")
+    Traceback (most recent call last):
+    horde_policy.errors.InputError: size: '1e3' must be a whole number from 16 to 16384
+    """
+    try:
+        return _whole(LEAST_MAX_LENGTH_TOKENS, MAX_LENGTH_LIMIT_TOKENS)([text.strip().replace(",", "")])
+    except _Unreadable as why:
+        raise InputError("size", "", text, str(why)) from None
+
+
 def _note(name: str, value: object, rule: str) -> str:
     return f"The link's {name}={shown(value)} is left out: it {rule}."
 
 
-def _read_settings(query: Query, base: AllowanceSettings) -> tuple[AllowanceSettings, list[str]]:
+def _read_settings(query: Query, base: AllowanceSettings, names: Mapping[str, str]) -> tuple[AllowanceSettings, list[str]]:
     changes: dict[str, float] = {}
     notes: list[str] = []
-    for name, setting in SETTING_PARAMETERS.items():
+    for name, setting in names.items():
         if query.get(name):
             try:
                 changes[setting] = _setting(setting, query[name][-1])
@@ -273,6 +450,11 @@ def _read_settings(query: Query, base: AllowanceSettings) -> tuple[AllowanceSett
     except ConfigError as error:
         notes.append(f"The link's settings are left out: {error}.")
         return base, notes
+
+
+def _backwards(values: Mapping[str, object]) -> bool:
+    start, end = values.get("from_at"), values.get("to_at")
+    return isinstance(start, datetime) and isinstance(end, datetime) and end <= start
 
 
 def parse_view_state(query: Query, base: AllowanceSettings) -> tuple[ViewState, tuple[str, ...]]:
@@ -287,7 +469,7 @@ def parse_view_state(query: Query, base: AllowanceSettings) -> tuple[ViewState, 
 
     Notes
     -----
-    Of a value that is given several times the last counts, but for ``m`` and ``state``. Nothing raises.
+    Of a value that is given several times the last counts, but for ``m``, ``state``, ``run`` and ``lost``. Nothing raises.
 
     Examples
     --------
@@ -309,8 +491,15 @@ def parse_view_state(query: Query, base: AllowanceSettings) -> tuple[ViewState, 
                 values[parameter.field] = parameter.read(given)
             except _Unreadable as why:
                 notes.append(_note(parameter.name, given[-1], str(why)))
-    settings, setting_notes = _read_settings(query, base)
-    known = {p.name for p in PARAMETERS} | set(SETTING_PARAMETERS)
+    if (values.get("from_at") is None) != (values.get("to_at") is None) or _backwards(values):
+        notes.append("The link's range is left out: it must have a from, and a to that is later.")
+        values |= {"from_at": None, "to_at": None}
+    settings, setting_notes = _read_settings(query, base, SETTING_PARAMETERS)
+    tried, tried_notes = _read_settings(query, settings, TRIED_PARAMETERS)
+    if tried != settings:
+        values["tried"] = tried
+    setting_notes += tried_notes
+    known = {p.name for p in PARAMETERS} | set(SETTING_PARAMETERS) | set(TRIED_PARAMETERS)
     strange = [f"The link's {shown(name)[1:-1]} is left out: no page knows it." for name in query if name not in known]
     state = ViewState(settings=settings).changed(**values)
     return state, (*notes, *setting_notes, *strange)

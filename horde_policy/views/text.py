@@ -36,7 +36,9 @@ NOT_REPORTED: Final = "—"
 
 SHORTENED_CHARACTERS = 80
 
-_BIDI_AND_LINES = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2028\u2029\u2066\u2067\u2068\u2069\ufeff")
+_UNSEEN = frozenset(
+    "\u00ad\u061c\u200b\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2028\u2029\u2066\u2067\u2068\u2069\u2060\ufeff"
+)
 _MARKDOWN_PUNCTUATION = re.compile(r"([!-/:-@\[-`{-~])")
 _BACKTICKS = re.compile(r"`+")
 
@@ -54,9 +56,7 @@ def visible(text: str) -> str:
     'evil⟨U+202E⟩gnp.exe'
     """
     return "".join(
-        f"⟨U+{ord(character):04X}⟩"
-        if character in _BIDI_AND_LINES or unicodedata.category(character) in ("Cc", "Cs")
-        else character
+        f"⟨U+{ord(character):04X}⟩" if character in _UNSEEN or unicodedata.category(character) in ("Cc", "Cs") else character
         for character in text
     )
 

@@ -1,10 +1,15 @@
 """What must hold for the repository itself: the lock, the words, the records of decisions."""
 
+import os
 import re
+import shlex
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+
+from horde_policy.settings import ENVIRONMENT_NAMES
 
 ROOT = Path(__file__).parents[2]
 TEXT_ENDINGS = {".py", ".md", ".toml", ".txt", ".lock", ".yml", ".yaml", ".json", ".cfg", ".sh", ""}
@@ -69,3 +74,28 @@ def test_no_module_has_a_name_that_says_nothing() -> None:
     empty = {"utils", "util", "helpers", "helper", "manager", "common", "misc"}
     found = [str(p.relative_to(ROOT)) for p in tracked() if p.suffix == ".py" and p.stem in empty]
     assert not found
+
+
+def test_every_setting_is_documented_in_the_readme() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    missing = [name for pair in ENVIRONMENT_NAMES.items() for name in pair if f"`{name}`" not in readme]
+    assert not missing
+
+
+def readme_commands() -> list[str]:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    return [line for line in readme.splitlines() if line.startswith(".venv/bin/python -m horde_policy ")]
+
+
+def test_the_commands_of_the_readme_run_in_their_order(tmp_path: Path) -> None:
+    commands = readme_commands()
+    assert len(commands) >= 5
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("HORDE")}
+    for line in commands:
+        words = [sys.executable, *shlex.split(line)[1:]]
+        words = [str(ROOT / word) if word.startswith("data/") else word for word in words]
+        run = subprocess.run(
+            words, cwd=tmp_path, capture_output=True, text=True, check=False, env={**environment, "PYTHONPATH": str(ROOT)}
+        )
+        assert run.returncode == 0, f"{line}\n{run.stderr}"
+        assert run.stdout

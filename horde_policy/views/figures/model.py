@@ -1,5 +1,8 @@
 """The figure of one model: the curve of A2–A4 with the live point on it, the range of the estimate and both marks."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import plotly.graph_objects as go
 
 from horde_policy.policy.allowance import free_output_allowance
@@ -7,7 +10,19 @@ from horde_policy.settings import AllowanceSettings
 from horde_policy.views.figures.style import ACCENT, FAINT, STATE_COLOURS, TEXT, Mode, base_figure, draw_marks
 from horde_policy.views.text import seconds, tokens
 
-__all__ = ["curve_alt", "fig_curve"]
+__all__ = ["CurvePoint", "add_other_rules", "add_trail", "add_tried", "curve_alt", "fig_curve"]
+
+ROOM_ABOVE = 1.28
+"""The axis of the allowance ends at so many times the ceiling: the labels of the point and of the marks stand there."""
+
+
+@dataclass(frozen=True, slots=True)
+class CurvePoint:
+    """Where a request stands: its estimated wait, null for not known, and its state."""
+
+    wait_s: float | None
+    state: str
+
 
 WIDEST_AXIS = 2.0
 """The axis of the wait ends at so many times the floor wait; what lies beyond is marked at the edge."""
@@ -80,7 +95,7 @@ def fig_curve(
         _draw_point(figure, settings, state, named_s, end_s, mode)
     draw_marks(figure, settings, mode)
     figure.update_xaxes(title={"text": "estimated wait (s)"}, range=[0, end_s])
-    figure.update_yaxes(title={"text": "free output allowance (tokens)"}, range=[0, settings.ceiling_tokens * 1.12])
+    figure.update_yaxes(title={"text": "free output allowance (tokens)"}, range=[0, settings.ceiling_tokens * ROOM_ABOVE])
     return figure
 
 
@@ -127,8 +142,88 @@ def _draw_point(figure: go.Figure, settings: AllowanceSettings, state: str, name
         text=f"<b>now {tokens(allowance)} tokens</b> at {seconds(named_s)}{beyond}",
         showarrow=False,
         xanchor="right" if right else "left",
-        yanchor="top" if allowance > 0.5 * settings.ceiling_tokens else "bottom",
-        xshift=-10 if right else 10,
-        yshift=-10 if allowance > 0.5 * settings.ceiling_tokens else 24,
+        yanchor="bottom",
+        xshift=-10 if right else 4,
+        yshift=8 if allowance > 0.5 * settings.ceiling_tokens else 24,
         font={"size": 13, "color": TEXT[mode]},
     )
+
+
+def add_trail(figure: go.Figure, settings: AllowanceSettings, waits_s: Sequence[float | None], mode: Mode) -> None:
+    """Add where the request stood over a range: one faint ring on the curve for each wait, the newest last.
+
+    >>> figure = fig_curve(AllowanceSettings(), state="full", low_s=0.0, named_s=10.0, high_s=None, mode="light")
+    >>> add_trail(figure, AllowanceSettings(), [200.0, None, 20.0], "light")
+    >>> figure.data[-1].y
+    (2005, 4096)
+    """
+    end_s = figure.layout.xaxis.range[1]
+    known = [wait for wait in waits_s if wait is not None]
+    figure.add_scatter(
+        x=[min(wait, end_s) for wait in known],
+        y=[free_output_allowance(wait, settings) for wait in known],
+        mode="markers",
+        name="over the range",
+        marker={"size": 7, "symbol": "circle-open", "color": ACCENT[mode], "line": {"width": 1.2}},
+        opacity=0.4,
+        hovertemplate="over the range: wait %{x:.0f} s, %{y:,} tokens<extra></extra>",
+    )
+
+
+def add_tried(figure: go.Figure, settings: AllowanceSettings, then: CurvePoint, mode: Mode) -> None:
+    """Add the curve of the settings that are tried, and where the request would stand on it."""
+    end_s = figure.layout.xaxis.range[1]
+    waits, allowances = _curve_points(settings, 0.0, end_s)
+    line = {"color": ACCENT[mode], "width": 1.5, "dash": "dash"}
+    figure.add_scatter(x=waits, y=allowances, mode="lines", name="as tried", line=line, hoverinfo="skip")
+    ceiling = max(settings.ceiling_tokens * ROOM_ABOVE, figure.layout.yaxis.range[1])
+    figure.update_yaxes(range=[0, ceiling])
+    if then.wait_s is None:
+        return
+    allowance = free_output_allowance(then.wait_s, settings)
+    x = min(then.wait_s, end_s)
+    figure.add_scatter(
+        x=[x],
+        y=[allowance],
+        mode="markers",
+        name="then",
+        marker={
+            "size": 13,
+            "symbol": "square",
+            "color": STATE_COLOURS[mode][then.state],
+            "line": {"width": 2, "color": ACCENT[mode]},
+        },
+        hovertemplate=f"as tried: wait {seconds(then.wait_s)}, {tokens(allowance)} tokens free<extra></extra>",
+    )
+    figure.add_annotation(
+        x=x,
+        y=allowance,
+        text=f"<b>then {tokens(allowance)}</b>{' →' if then.wait_s > end_s else ''}",
+        showarrow=False,
+        xanchor="right" if x > 0.6 * end_s else "left",
+        yanchor="bottom",
+        yshift=26,
+        font={"size": 13, "color": ACCENT[mode]},
+    )
+
+
+def add_other_rules(figure: go.Figure, old_tokens: int | None, jobs_tokens: int | None, mode: Mode) -> None:
+    """Add what the rules weighed before would give now: neither looks at the wait, so each is a level.
+
+    >>> figure = fig_curve(AllowanceSettings(), state="full", low_s=0.0, named_s=10.0, high_s=None, mode="light")
+    >>> add_other_rules(figure, 400, 2304, "light")
+    >>> [note.text for note in figure.layout.annotations[-2:]]
+    ['previous rule 400', 'jobs rule 2,304']
+    """
+    for word, level, dash, below in (
+        ("previous rule", old_tokens, "longdash", True),
+        ("jobs rule", jobs_tokens, "dashdot", False),
+    ):
+        if level is not None:
+            figure.add_hline(
+                y=level,
+                line={"width": 1.2, "dash": dash, "color": FAINT[mode]},
+                annotation_text=f"{word} {tokens(level)}",
+                annotation_position="bottom left" if below else "top left",
+                annotation_font={"size": 11, "color": FAINT[mode]},
+            )

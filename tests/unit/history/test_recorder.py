@@ -11,13 +11,16 @@ import pytest
 from horde_policy.clock import FixedClock
 from horde_policy.errors import SourceThrottled, SourceUnavailable, StoreError
 from horde_policy.frames.snapshot import Snapshot, SourceKind
-from horde_policy.history.reading import events_between, gaps_between, poll_instants, snapshot_at
+from horde_policy.history.reading import events_between, gaps_between, polls_between, snapshot_at
 from horde_policy.history.recorder import Recorder
+from horde_policy.history.status import recorder_statuses
 from horde_policy.history.store import HistoryStore
+from horde_policy.sources.demo import moved_to
 from horde_policy.sources.recorded import load_recorded
 
 RECORDED = Path(__file__).parents[3] / "data" / "recorded"
 START = datetime(2026, 11, 29, 12, tzinfo=UTC)
+FEW_PAGES = 40
 LONG_AGO, LONG_AHEAD = START - timedelta(days=9), START + timedelta(days=9)
 
 
@@ -30,13 +33,16 @@ class MadeSource:
 
     def __init__(self, clock: FixedClock) -> None:
         self.clock = clock
-        self.base = load_recorded(RECORDED / "snapshot")
+        self.base = replace(load_recorded(RECORDED / "snapshot"), part_times={})
         self.failing: Exception | None = None
+        self.answer: Snapshot | None = None
 
     def load(self) -> Snapshot:
         if self.failing is not None:
             raise self.failing
-        return replace(self.base, fetched_at=self.clock.now(), source=self.name)
+        if self.answer is not None:
+            return self.answer
+        return replace(moved_to(self.base, self.clock.now()), source=self.name)
 
 
 class Bench:
@@ -46,7 +52,7 @@ class Bench:
         self.clock = FixedClock(START)
         self.mono_s = 0.0
         self.source = MadeSource(self.clock)
-        self.store = HistoryStore(path)
+        self.store = HistoryStore(path, durable=False)
         self.recorder = self.new_recorder("first")
 
     def new_recorder(self, owner: str) -> Recorder:
@@ -61,7 +67,7 @@ class Bench:
         return states
 
     def instants(self) -> list[datetime]:
-        return poll_instants(self.store, LONG_AGO, LONG_AHEAD, "made up").to_list()
+        return list(polls_between(self.store, LONG_AGO, LONG_AHEAD, "made up")["at"])
 
     def gaps(self) -> list[tuple[float, str]]:
         rows = gaps_between(self.store, LONG_AGO, LONG_AHEAD, "made up").rows()
@@ -131,7 +137,8 @@ def test_two_recorders_do_not_double(bench: Bench) -> None:
 def test_a_clock_set_back_loses_no_poll_and_no_order(bench: Bench) -> None:
     bench.go(4)
     bench.clock.advance(-3600)
-    assert bench.go(4) == ["recording"] * 4
+    assert bench.go(4) == ["clock_behind"] * 4
+    assert "3570 s behind" in bench.recorder.state.text
     instants = bench.instants()
     assert len(instants) == 8
     assert instants == sorted(instants)
@@ -167,7 +174,7 @@ def test_a_store_that_fails_is_survived_and_named(bench: Bench, monkeypatch: pyt
 def test_a_real_full_disk_is_survived(tmp_path: Path) -> None:
     bench = Bench(tmp_path / "history.sqlite")
     bench.store.close()
-    bench.store = HistoryStore(tmp_path / "history.sqlite", max_pages=45)
+    bench.store = HistoryStore(tmp_path / "history.sqlite", max_pages=FEW_PAGES, durable=False)
     bench.recorder = bench.new_recorder("first")
     states = []
     for number in range(400):
@@ -184,14 +191,79 @@ def test_a_real_full_disk_is_survived(tmp_path: Path) -> None:
     bench.store.close()
 
 
-def test_what_the_watcher_tells_is_stored_with_the_poll(bench: Bench) -> None:
-    bench.recorder = Recorder(
-        bench.source,
-        bench.store,
-        clock=bench.clock,
-        monotonic=lambda: bench.mono_s,
-        owner="first",
-        watcher=lambda snapshot: [("alert_began", f"{snapshot.workers.height} workers")],
-    )
+def test_polls_that_share_their_oldest_part_are_both_stored(bench: Bench) -> None:
+    """The totals turn over once a minute, the lists sooner: between two polls the oldest part may stand still."""
+    totals_at = bench.clock.now()
+    for seconds in (0, 30):
+        fetched = totals_at + timedelta(seconds=seconds)
+        queued = None if bench.source.base.models is None else bench.source.base.models.with_columns(queued_tokens=float(seconds))
+        bench.source.answer = replace(
+            bench.source.base, fetched_at=totals_at, models=queued, part_times={"totals": totals_at, "models": fetched}
+        )
+        assert bench.go(1) == ["recording"]
+    assert bench.instants() == [totals_at, totals_at + timedelta(seconds=30)]
+    later = snapshot_at(bench.store, bench.clock.now(), "made up")
+    assert later.fetched_at == totals_at
+    assert later.models is not None
+    assert later.models["queued_tokens"].to_list() == [30.0] * later.models.height
+    assert bench.go(1) == ["recording"]
+    assert len(bench.instants()) == 2, "an answer that brings nothing new is no poll"
+
+
+def test_made_up_data_stay_labelled(bench: Bench) -> None:
+    bench.source.base = replace(bench.source.base, synthetic=True)
     bench.go(1)
-    assert bench.event_kinds() == ["started", "alert_began"]
+    bench.source.base = replace(bench.source.base, synthetic=False)
+    bench.go(1)
+    assert snapshot_at(bench.store, bench.clock.now(), "made up").synthetic
+
+
+def test_a_recorder_that_died_is_replaced_at_once_and_one_that_hangs_when_its_lease_ends(bench: Bench) -> None:
+    bench.go(2)
+    successor = bench.new_recorder("second")
+    assert successor.step().state == "standby"
+    bench.recorder._lock.release()  # as the system does when a process dies
+    assert successor.step().state == "recording"
+    assert bench.recorder.step().state == "standby"
+    third = bench.new_recorder("third")
+    bench.clock.advance(151)
+    bench.mono_s += 151
+    assert third.step().state == "recording", "the second one lives and hangs: its lease has ended"
+    assert len(bench.instants()) == 4
+
+
+def test_a_clock_set_forward_is_told_apart_from_missing_polls(bench: Bench) -> None:
+    bench.go(2)
+    bench.clock.advance(3600)
+    bench.go(1)
+    [(seconds, reason)] = bench.gaps()
+    assert seconds == 3630
+    assert "the clock went on 3630 s within 30 s" in reason
+
+
+def test_readers_see_how_the_recorder_stands(bench: Bench) -> None:
+    def status() -> tuple[str, str]:
+        (found,) = recorder_statuses(bench.store, bench.clock.now())
+        return found.state, found.sentence()
+
+    bench.go(3)
+    assert status() == ("recording", "Recording since 2026-11-29 12:00:00 UTC")
+    bench.source.failing = SourceUnavailable("made up", "no answer within 10 s")
+    bench.go(3)
+    assert status() == ("source_away", "The source gives no answer since 2026-11-29 12:01:30 UTC: made up: no answer within 10 s")
+    bench.source.failing = SourceThrottled("made up", "429", retry_after_s=600.0)
+    bench.recorder.step()
+    bench.clock.advance(650)
+    assert status()[0] == "throttled", "it asked to be left alone for longer than a lease"
+    bench.clock.advance(200)
+    state, sentence = status()
+    assert state == "silent"
+    assert "the last it said was throttled" in sentence
+    bench.source.failing = None
+    bench.clock.advance(-7200)
+    bench.go(1)
+    assert status()[0] == "clock_behind"
+    bench.recorder.close()
+    assert status() == ("stopped", "Stopped since 2026-11-29 10:17:40 UTC")
+    bench.store.write(replace(bench.source.base, source="another"))
+    assert [found.state for found in recorder_statuses(bench.store, bench.clock.now())] == ["never", "stopped"]

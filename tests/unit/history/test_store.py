@@ -1,6 +1,7 @@
 """What is stored comes back: every snapshot at every instant, whatever changed in between."""
 
 import random
+import sqlite3
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -14,8 +15,18 @@ from horde_policy.errors import InputError, StoreError
 from horde_policy.frames.models import MODELS
 from horde_policy.frames.snapshot import Performance, Snapshot
 from horde_policy.frames.workers import WORKERS
-from horde_policy.history.reading import gaps_between, model_changes, poll_instants, snapshot_at, sources_in, worker_changes
-from horde_policy.history.store import KEYFRAME_EVERY_POLLS, HistoryStore
+from horde_policy.history.claims import give_up_lease, take_lease
+from horde_policy.history.reading import (
+    events_between,
+    gaps_between,
+    model_changes,
+    polls_between,
+    snapshot_at,
+    sources_in,
+    worker_changes,
+)
+from horde_policy.history.store import KEYFRAME_EVERY_POLLS, HistoryStore, poll_instant
+from horde_policy.sources.demo import moved_to
 from horde_policy.sources.recorded import load_recorded
 
 RECORDED = Path(__file__).parents[3] / "data" / "recorded"
@@ -25,7 +36,7 @@ COUNTS = ("requests_fulfilled", "uncompleted_jobs", "uptime_s")
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[HistoryStore]:
-    opened = HistoryStore(tmp_path / "history.sqlite")
+    opened = HistoryStore(tmp_path / "history.sqlite", durable=False)
     yield opened
     opened.close()
 
@@ -33,7 +44,7 @@ def store(tmp_path: Path) -> Iterator[HistoryStore]:
 def changing_horde(polls: int, seed: int) -> list[Snapshot]:
     """Snapshots of a made-up horde whose workers come and go and whose queues move."""
     rng = random.Random(seed)
-    base = load_recorded(RECORDED / "snapshot")
+    base = replace(load_recorded(RECORDED / "snapshot"), part_times={})
     assert base.models is not None
     snapshots = []
     workers, models = base.workers, base.models
@@ -72,7 +83,7 @@ def assert_same_figures(found: Snapshot, served: Snapshot) -> None:
 def test_a_recorded_snapshot_comes_back_as_it_was(store: HistoryStore, folder: str) -> None:
     served = load_recorded(RECORDED / folder)
     store.write(served)
-    assert_same_figures(snapshot_at(store, served.fetched_at), served)
+    assert_same_figures(snapshot_at(store, poll_instant(served)), served)
 
 
 def test_every_instant_gives_the_last_snapshot_before_it(store: HistoryStore) -> None:
@@ -88,7 +99,7 @@ def test_every_instant_gives_the_last_snapshot_before_it(store: HistoryStore) ->
 def test_a_store_opened_anew_goes_on_where_it_was(tmp_path: Path) -> None:
     snapshots = changing_horde(20, seed=2)
     for snapshot in snapshots:
-        store = HistoryStore(tmp_path / "history.sqlite")
+        store = HistoryStore(tmp_path / "history.sqlite", durable=False)
         store.write(snapshot)
         store.close()
     store = HistoryStore(tmp_path / "history.sqlite", read_only=True)
@@ -102,8 +113,8 @@ def test_the_same_poll_twice_is_stored_once(store: HistoryStore) -> None:
     first = load_recorded(RECORDED / "snapshot")
     assert store.write(first).poll == 1
     assert store.write(first).poll is None
-    assert store.write(replace(first, fetched_at=first.fetched_at - timedelta(seconds=5))).poll is None
-    assert poll_instants(store, first.fetched_at, first.fetched_at).len() == 1
+    assert store.write(moved_to(first, first.fetched_at - timedelta(seconds=5))).poll is None
+    assert polls_between(store, poll_instant(first), poll_instant(first)).height == 1
 
 
 def test_a_range_tells_each_change_and_the_state_at_its_start(store: HistoryStore) -> None:
@@ -133,25 +144,35 @@ def test_a_gap_is_stored_with_its_reason(store: HistoryStore) -> None:
     assert gaps.rows() == [(first.fetched_at, later.fetched_at, "the server was away")]
 
 
+def lease(store: HistoryStore, owner: str, now: datetime, *, sole: bool = False) -> bool:
+    name = load_recorded(RECORDED / "snapshot").source
+    return take_lease(store, name, owner, now, 90, interval_s=30.0, sole=sole)
+
+
 def test_one_owner_records_a_source_at_a_time(store: HistoryStore) -> None:
     now = START
     snapshot = load_recorded(RECORDED / "snapshot")
-    assert store.take_lease(snapshot.source, "first", now, 90)
-    assert not store.take_lease(snapshot.source, "second", now, 90)
+    assert lease(store, "first", now)
+    assert not lease(store, "second", now)
     assert store.write(snapshot, owner="second").poll is None
     assert store.write(snapshot, owner="first").poll == 1
-    assert store.take_lease(snapshot.source, "second", now + timedelta(seconds=91), 90), "a dead owner's lease runs out"
-    assert not store.take_lease(snapshot.source, "first", now + timedelta(seconds=92), 90)
+    assert lease(store, "second", now + timedelta(seconds=91)), "a hanging owner's lease runs out"
+    assert not lease(store, "first", now + timedelta(seconds=92))
+    assert lease(store, "first", now + timedelta(seconds=93), sole=True), "the lease of a dead owner is void at once"
+    give_up_lease(store, snapshot.source, "second", now)
+    assert not lease(store, "second", now + timedelta(seconds=94)), "only one's own lease can be given back"
+    give_up_lease(store, snapshot.source, "first", now)
+    assert lease(store, "second", now + timedelta(seconds=95))
 
 
 def test_a_lease_from_a_clock_that_was_ahead_does_not_block_for_ever(store: HistoryStore) -> None:
-    assert store.take_lease("horde", "first", START + timedelta(days=1), 90)
-    assert store.take_lease("horde", "second", START, 90)
+    assert lease(store, "first", START + timedelta(days=1))
+    assert lease(store, "second", START)
 
 
 def test_a_full_disk_is_named_and_what_was_stored_stays(tmp_path: Path) -> None:
     snapshots = changing_horde(400, seed=5)
-    store = HistoryStore(tmp_path / "history.sqlite", max_pages=40)
+    store = HistoryStore(tmp_path / "history.sqlite", max_pages=40, durable=False)
     kept: list[Snapshot] = []
 
     def record_all() -> None:
@@ -187,4 +208,67 @@ def test_a_missing_store_is_not_made_by_reading(tmp_path: Path) -> None:
 def test_workers_of_a_snapshot_match_their_schema(store: HistoryStore) -> None:
     served = load_recorded(RECORDED / "production_2023-07")
     store.write(served)
-    assert snapshot_at(store, served.fetched_at).workers.schema == WORKERS.empty().schema
+    assert snapshot_at(store, poll_instant(served)).workers.schema == WORKERS.empty().schema
+
+
+@pytest.mark.parametrize(
+    "name", ["nul \0 inside", "back\\slash \\0", "x" * 20_000, "'; DROP TABLE history_poll; --", "\N{PILE OF POO} \u202e", ""]
+)
+def test_any_name_comes_back_as_it_was(store: HistoryStore, name: str) -> None:
+    served = replace(load_recorded(RECORDED / "snapshot"), source=f"source {name}", part_times={})
+    assert served.models is not None
+    worker_id, model = served.workers["worker_id"][0], served.models["model"][0]
+    workers = served.workers.with_columns(
+        worker_id=pl.col("worker_id").replace(worker_id, name), name=pl.lit(name), models=pl.concat_list(pl.lit(name), "models")
+    )
+    models = served.models.with_columns(model=pl.col("model").replace(model, name))
+    served = replace(served, workers=workers.sort("worker_id"), models=models.sort("model"))
+    store.write(served, events=[(served.fetched_at, "started", name)])
+    assert_same_figures(snapshot_at(store, served.fetched_at), served)
+    changes = model_changes(store, served.fetched_at, served.fetched_at, (name,))
+    assert changes["model"].to_list() == [name]
+    assert events_between(store, served.fetched_at, served.fetched_at)["text"].to_list() == [name]
+
+
+def test_a_store_opened_to_read_is_not_written(tmp_path: Path) -> None:
+    snapshot = load_recorded(RECORDED / "snapshot")
+    written = HistoryStore(tmp_path / "history.sqlite")
+    written.write(snapshot)
+    reader = HistoryStore(tmp_path / "history.sqlite", read_only=True)
+    assert snapshot_at(reader, poll_instant(snapshot)).workers.height == snapshot.workers.height
+    with pytest.raises(StoreError, match="cannot be written"):
+        reader.write(replace(snapshot, source="another"))
+    reader.close()
+    written.close()
+
+
+@pytest.mark.parametrize("url", ["mysql://me:secret@host/db", "nonsense://x?password=secret", "postgresql://me:secret@["])
+def test_a_store_of_another_kind_is_refused_without_its_password(url: str) -> None:
+    with pytest.raises(StoreError) as refused:
+        HistoryStore(url)
+    assert "secret" not in str(refused.value)
+
+
+def test_a_store_that_another_program_holds_is_named_and_usable_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("horde_policy.history.database.BUSY_TIMEOUT_S", 0.1)
+    snapshots = changing_horde(2, seed=6)
+    store = HistoryStore(tmp_path / "history.sqlite", durable=False)
+    store.write(snapshots[0])
+    holder = sqlite3.connect(tmp_path / "history.sqlite", isolation_level=None)
+    holder.execute("BEGIN EXCLUSIVE")
+    with pytest.raises(StoreError, match="another process held the store"):
+        store.write(snapshots[1])
+    assert_same_figures(snapshot_at(store, snapshots[1].fetched_at), snapshots[0])
+    holder.execute("ROLLBACK")
+    holder.close()
+    assert store.write(snapshots[1]).poll == 2
+    assert_same_figures(snapshot_at(store, snapshots[1].fetched_at), snapshots[1])
+    store.close()
+
+
+def test_a_store_waits_for_the_disk_at_each_commit(tmp_path: Path) -> None:
+    store = HistoryStore(tmp_path / "history.sqlite")
+    with store.reading() as connection:
+        assert connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"
+        assert connection.exec_driver_sql("PRAGMA synchronous").scalar() == 2, "FULL"
+    store.close()

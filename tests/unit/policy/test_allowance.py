@@ -91,6 +91,18 @@ def test_a_senseless_wait_is_refused(wait_s: float) -> None:
 
 def test_an_endless_wait_gets_the_floor() -> None:
     assert free_output_allowance(math.inf, DEFAULT) == 512
+    assert by_expression([math.inf, 1.0], DEFAULT) == [512, 4096]
+    assert by_expression([math.inf], DEFAULT) == [512]
+
+
+@pytest.mark.parametrize(("full", "end", "floor"), [(67.6, 358.5, 256), (80.1, 467.5, 1), (40.8, 178.5, 256)])
+def test_a_rounding_error_at_the_second_mark_never_takes_it_under_the_floor(full: float, end: float, floor: int) -> None:
+    settings = AllowanceSettings(wait_full_s=full, wait_floor_s=end, floor_tokens=floor)
+    wait_s = math.nextafter(end, 0.0)
+    fall = settings.ceiling_tokens - floor
+    assert settings.ceiling_tokens - fall * (wait_s - full) / (end - full) < floor
+    assert free_output_allowance(wait_s, settings) == floor
+    assert by_expression([wait_s, wait_s], settings) == [floor, floor]
 
 
 def around(mark: float) -> list[float]:
@@ -113,6 +125,7 @@ def test_it_never_rises_stays_in_bounds_is_exact_at_both_marks_and_equals_its_ex
     assert all(earlier >= later for earlier, later in pairwise(allowances))
     assert all(settings.floor_tokens <= tokens <= settings.ceiling_tokens for tokens in allowances)
     assert by_expression([*waits, None], settings) == [*allowances, settings.floor_tokens]
+    assert by_expression([inside], settings) == [free_output_allowance(inside, settings)]
     assert free_output_allowance(settings.wait_full_s, settings) == settings.ceiling_tokens
     assert free_output_allowance(settings.wait_floor_s, settings) == settings.floor_tokens
 

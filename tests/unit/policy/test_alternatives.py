@@ -35,7 +35,9 @@ def test_where_the_old_rule_starts_to_fall_and_ends(threads: int, full_up_to: in
 @pytest.mark.parametrize(
     ("threads", "queued", "raw"),
     [
-        (38, 215, 508),  # the server's own answers, as observed: 38 threads, 215 queued → 508
+        (38, 215, 508),  # these three were read in a real server's refusals
+        (38, 416, 328),
+        (38, 637, 129),
         (100, 0, 1012),
         (0, 5, 508),  # 4.5 rounds to the even 4
         (0, 15, 498),  # 13.5 rounds to the even 14
@@ -79,10 +81,12 @@ def test_senseless_counts_are_refused(threads: int, queued: float) -> None:
 
 @given(threads=st.integers(0, 5000), queued=st.integers(0, 100_000), slow=st.booleans())
 def test_the_old_rule_s_scalar_and_expression_agree_with_exact_arithmetic(*, threads: int, queued: int, slow: bool) -> None:
-    frame = pl.DataFrame({"t": [threads], "q": [queued], "s": [slow]})
+    frame = pl.DataFrame({"t": [threads] * 2, "q": [queued] * 2, "s": [slow] * 2})
     scalar = old_rule_allowance(threads, queued, slow_workers=slow)
-    assert frame.select(old_rule_expression(pl.col("t"), pl.col("q"), pl.col("s"))).item() == scalar
-    assert frame.select(old_rule_expression(pl.col("t"), pl.col("q"))).item() == old_rule_allowance(threads, queued)
+    found = frame.select(old_rule_expression(pl.col("t"), pl.col("q"), pl.col("s")).alias("x"))["x"].to_list()
+    assert found == [scalar] * 2
+    plain = frame.select(old_rule_expression(pl.col("t"), pl.col("q")).alias("x"))["x"].to_list()
+    assert plain == [old_rule_allowance(threads, queued)] * 2
     exact = 512 + 5 * threads - round(0.9 * queued)
     assert scalar == (min(512, max(256, exact)) if slow else exact)
     assert abs(512 + 5 * threads - Fraction(9, 10) * queued - exact) <= Fraction(1, 2)
@@ -137,8 +141,10 @@ def test_the_jobs_rule_is_bounded_falls_and_has_an_equal_expression(
 ) -> None:
     changed = settings.changed(jobs_rule_floor_per_thread=per_thread)
     scalar = jobs_rule_allowance(jobs, threads, changed)
-    frame = pl.DataFrame({"j": [jobs], "t": [threads]})
-    assert frame.select(jobs_rule_expression(pl.col("j"), pl.col("t"), changed).alias("x")).item() == scalar
+    frame = pl.DataFrame({"j": [jobs, 1, 7], "t": [threads, 3, 9]})
+    assert frame.select(jobs_rule_expression(pl.col("j"), pl.col("t"), changed).alias("x"))["x"].to_list() == [
+        jobs_rule_allowance(j, t, changed) for j, t in frame.iter_rows()
+    ]
     assert changed.floor_tokens <= scalar <= changed.ceiling_tokens
     assert jobs_rule_allowance(jobs + 1, threads, changed) <= scalar
     if threads:

@@ -10,8 +10,9 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from horde_policy.errors import InputError
-from horde_policy.policy import demands
+from horde_policy.policy import demands, token_blocks
 from horde_policy.policy.allowance import free_output_allowance
+from horde_policy.policy.decision import lowered_for_chat
 from horde_policy.policy.eligibility import Request, Worker, eligible_workers
 from horde_policy.policy.estimator import Estimate, Estimator
 from horde_policy.policy.queue_order import QueueKey, Waiting, queue_key, tokens_ahead
@@ -88,6 +89,7 @@ def run(data: st.DataObject, settings: AllowanceSettings, steps: int, block_size
         for probe in (*probes, data.draw(some.requests())):
             key = queue_key(probe.starting_priority, created_us, steps)
             assert estimator.estimate(probe, key) == walked.estimate(probe, key)
+            assert estimator.lowered_for_chat(probe) == lowered_for_chat(probe, estimator.workers)
 
 
 @given(data=st.data(), settings=some.settings(), block_size=st.sampled_from([2, 3, 5, 512]))
@@ -131,8 +133,10 @@ def grown(workers: int, waiting: int, settings: AllowanceSettings = SETTINGS, bl
     return estimator, walked
 
 
+@pytest.mark.parametrize("widest", [8, 8192])
 @pytest.mark.parametrize("ahead", ["queue_order", "all"])
-def test_it_equals_the_walk_on_a_large_fleet_and_a_long_queue(ahead: str) -> None:
+def test_it_equals_the_walk_on_a_large_fleet_and_a_long_queue(ahead: str, widest: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(token_blocks, "WIDEST_PRODUCT", widest)
     estimator, walked = grown(150, 1200, SETTINGS.changed(ahead=ahead))
     for i in range(0, 150, 3):
         estimator.remove_worker(f"w{i}")
@@ -154,7 +158,8 @@ def test_kinds_and_columns_that_are_not_used_are_given_up_without_changing_an_an
     monkeypatch.setattr(demands, "IDLE_KINDS_KEPT", 20)
     estimator, walked = grown(30, 0)
     for i in range(600):
-        request = Request(models=(f"m{i % 40}-8B", f"only-{i}"), max_length=1 + i % 90)
+        models = (f"m{i % 7}-8B",) if i % 3 == 0 else (f"m{i % 40}-8B", f"only-{i}")
+        request = Request(models=models, max_length=1 + i % 90)
         key = queue_key(0, i, i)
         estimator.add(i, request, key)
         walked.waiting[i] = Waiting(request, key)
@@ -164,7 +169,10 @@ def test_kinds_and_columns_that_are_not_used_are_given_up_without_changing_an_an
         for probe in (request, Request(models=(f"m{(i + 3) % 40}-8B",))):
             later = queue_key(0, i, 10_000)
             assert estimator.estimate(probe, later) == walked.estimate(probe, later)
-    kinds = estimator._demands
+        kinds = estimator._demands
+        holders = [holder for holder in kinds._columns if holder is not None]
+        assert kinds._idle_columns == sum(not holder.queued for holder in holders)
+        assert len(holders) + len(kinds._free_columns) == len(kinds._columns)
     assert len(kinds._columns) < 200
     assert len(kinds._demands) < 300
 
@@ -172,16 +180,53 @@ def test_kinds_and_columns_that_are_not_used_are_given_up_without_changing_an_an
 def test_a_level_that_nobody_declared_before_re_places_what_waits() -> None:
     estimator = Estimator(SETTINGS)
     estimator.add_worker(WORKER)
-    for i, length in enumerate((300, 600, 5000)):
+    for i, length in enumerate((512, 513, 5000)):
         estimator.add(i, Request(models=("m",), max_length=length), queue_key(0, i, i))
     later = queue_key(0, 9, 9)
-    assert estimator.estimate(Request(models=("m",)), later).queued_tokens == 900
+    assert estimator.estimate(Request(models=("m",)), later).queued_tokens == 1025
     estimator.add_worker(replace(WORKER, worker_id="small", models=("m", "s"), max_length=512))
-    assert estimator.estimate(Request(models=("s",)), later).queued_tokens == 300
+    assert estimator.estimate(Request(models=("s",)), later).queued_tokens == 512
     estimator.add_worker(replace(WORKER, worker_id="large", models=("m", "l"), max_length=6000))
-    assert estimator.estimate(Request(models=("l",)), later).queued_tokens == 5900
-    assert estimator.estimate(Request(models=("m",)), later).queued_tokens == 5900
-    assert estimator.estimate(Request(models=("s",)), later).queued_tokens == 300
+    assert estimator.estimate(Request(models=("l",)), later).queued_tokens == 6025
+    assert estimator.estimate(Request(models=("m",)), later).queued_tokens == 6025
+    assert estimator.estimate(Request(models=("s",)), later).queued_tokens == 512
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        {"slow_workers": False},
+        {"trusted_workers": True},
+        {"validated_backends": True},
+        {"workers": ("v",)},
+        {"workers": ("w",), "worker_blacklist": True},
+        {"models": ("n", "o")},
+        {"models": ("m-8B", "o"), "slow_workers": False},
+        {"max_length": 5000},
+        {"max_context_length": 9000},
+    ],
+)
+def test_requests_that_differ_in_one_condition_are_kinds_apart(condition: dict[str, Any]) -> None:
+    estimator = Estimator(SETTINGS)
+    estimator.add_worker(replace(WORKER, models=("m", "m-8B"), speed_tok_per_s=2.0, measured=True))
+    plain, later = Request(models=("m",), max_length=100), queue_key(0, 9, 9)
+    estimator.add(0, plain, queue_key(0, 0, 0))
+    estimator.add(1, replace(plain, **condition), queue_key(0, 1, 1))
+    assert estimator.estimate(plain, later).queued_tokens == 100
+    assert estimator.estimate(replace(plain, **condition), later).eligible_workers == 0
+
+
+def test_speeds_are_added_in_joining_order_also_when_a_worker_becomes_fast_later() -> None:
+    speeds = {"a": 5.1, "b": 5.3, "c": 1e16}
+    assert (5.1 + 5.3) + 1e16 != (5.1 + 1e16) + 5.3
+    estimator = Estimator(SETTINGS)
+    for worker_id, speed in speeds.items():
+        estimator.add_worker(replace(WORKER, worker_id=worker_id, speed_tok_per_s=speed, measured=True))
+    asked = Request(models=("m",), slow_workers=False)
+    estimator.set_speed("b", 0.1)
+    assert estimator.estimate(asked, queue_key(0, 0, 0)).speed_tok_per_s == 5.1 + 1e16
+    estimator.set_speed("b", 5.3)
+    assert estimator.estimate(asked, queue_key(0, 0, 0)).speed_tok_per_s == (5.1 + 5.3) + 1e16
 
 
 def test_a_worker_that_becomes_fast_joins_the_pools_of_requests_that_exclude_slow_ones() -> None:

@@ -91,6 +91,9 @@ def test_scalar_and_expression_agree(fleet: tuple[Worker, ...], settings: Allowa
     assert frame.select(combined_speed_expression(settings).alias("speed")).item() == speed
     grouped = frame.with_columns(g=pl.lit(1)).group_by("g").agg(combined_speed_expression(settings).alias("speed"))
     assert grouped["speed"].to_list() == ([speed] if fleet else [])
-    waits = pl.DataFrame({"q": [queued], "s": [speed]}, schema={"q": pl.Float64, "s": pl.Float64})
-    wait = waits.select(estimated_wait_expression(pl.col("q"), pl.col("s")).alias("wait")).item()
-    assert wait == estimated_wait_s(queued, fleet, settings)
+    wait = estimated_wait_s(queued, fleet, settings)
+    for height in (1, 3):
+        waits = pl.DataFrame({"q": [queued] * height, "s": [speed] * height}, schema={"q": pl.Float64, "s": pl.Float64})
+        for by in (pl.col("s"), pl.lit(speed)):
+            found = waits.select(estimated_wait_expression(pl.col("q"), by).alias("wait"))["wait"].to_list()
+            assert found == [wait] * height

@@ -1,0 +1,50 @@
+"""The dashboard: what stands around every page, then the page that the address names."""
+
+from pathlib import Path
+
+from horde_policy.ui import shell
+
+PAGES = Path(__file__).parent / "pages"
+SECTIONS = {
+    "Operate": [
+        shell.PageEntry(
+            PAGES / "operate" / "overview.py",
+            "overview",
+            "Overview",
+            ":material/monitoring:",
+            "Is text generation all right, which model is at the floor, and why?",
+        ),
+        shell.PageEntry(
+            PAGES / "operate" / "model.py",
+            "model",
+            "Model",
+            ":material/query_stats:",
+            "Why does a model give what it gives, and what would change it?",
+        ),
+        shell.PageEntry(
+            PAGES / "operate" / "workers.py",
+            "workers",
+            "Workers",
+            ":material/dns:",
+            "Who carries what, and what hangs on a single worker?",
+        ),
+        shell.PageEntry(
+            PAGES / "operate" / "sources.py",
+            "sources",
+            "Sources",
+            ":material/database:",
+            "Where do the figures come from, how old are they, and what is wrong with them?",
+        ),
+    ],
+    "Lab": [
+        shell.PageEntry(
+            PAGES / "lab" / "replay.py",
+            "replay",
+            "Replay",
+            ":material/replay:",
+            "What would other settings have done with real traffic, and who gains or loses by them?",
+        ),
+    ],
+}
+
+shell.frame(SECTIONS).run()

@@ -1,0 +1,171 @@
+"""``history info|prune|export|import``: what a history holds, and moving or cutting it (issue 3)."""
+
+import json
+from dataclasses import asdict
+from datetime import timedelta
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from horde_policy.cli.measure_table import console, safe
+from horde_policy.cli.sources_option import instant_named
+from horde_policy.clock import SystemClock
+from horde_policy.errors import InputError
+from horde_policy.history.export import export_history
+from horde_policy.history.status import RecorderStatus, recorder_statuses
+from horde_policy.history.store import HistoryStore
+from horde_policy.history.transfer import import_history
+from horde_policy.history.upkeep import StoreInfo, compact, prune, store_info
+
+__all__ = ["register"]
+
+StoreArgument = Annotated[str, typer.Argument(metavar="STORE", help="A history: an SQLite file or a database URL.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
+SourceOption = Annotated[str | None, typer.Option("--source", metavar="NAME", help="Only this horde; else all.")]
+KeepOption = Annotated[float | None, typer.Option("--keep-days", metavar="D", help="Prune what is older than so many days.")]
+BeforeOption = Annotated[str | None, typer.Option("--before", metavar="T", help="Prune what is older than this instant.")]
+FromOption = Annotated[str | None, typer.Option("--from", metavar="T", help="From this instant on; else from the first poll.")]
+ToOption = Annotated[str | None, typer.Option("--to", metavar="T", help="Up to this instant; else to the last poll.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the app."""
+    group = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Look at a history, prune, export or import it.")
+    group.command("info")(info)
+    group.command("prune")(prune_history)
+    group.command("export")(export)
+    group.command("import")(import_)
+    app.add_typer(group, name="history")
+
+
+def info(
+    store: StoreArgument,
+    check: Annotated[bool, typer.Option("--check", help="Read all of it and say what is damaged.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Tell what a history holds: its hordes from when to when, its gaps, its size, and how its recorders stand."""
+    opened = HistoryStore(store, read_only=True)
+    try:
+        found = store_info(opened, check=check)
+        standing = recorder_statuses(opened, SystemClock().now())
+    finally:
+        opened.close()
+    if as_json:
+        print(json.dumps(_document(found, standing), indent=2))
+    else:
+        _print_info(found, standing)
+    if found.damages:
+        raise typer.Exit(2)
+
+
+def _document(found: StoreInfo, standing: tuple[RecorderStatus, ...]) -> dict[str, Any]:
+    by_source = {one.source: one for one in standing}
+    sources = []
+    for one in found.sources:
+        span, recorder = one.span, by_source.get(one.span.name)
+        told = None if recorder is None else asdict(recorder) | {"sentence": recorder.sentence()}
+        sources.append({**asdict(span), "gaps": one.gaps, "gap_s": one.gap_s, "events": one.events, "recorder": told})
+    damages = None if found.damages is None else list(found.damages)
+    document = {"store": found.name, "bytes": found.bytes_, "rows": found.rows, "sources": sources, "damages": damages}
+    return dict(json.loads(json.dumps(document, default=lambda at: at.isoformat())))
+
+
+def _print_info(found: StoreInfo, standing: tuple[RecorderStatus, ...]) -> None:
+    out = console()
+    out.print(safe(f"{found.name}: {found.bytes_ / 1e6:,.1f} MB"))
+    by_source = {one.source: one for one in standing}
+    for one in found.sources:
+        span = one.span
+        made_up = ", synthetic" if span.synthetic else ""
+        polls = f"{span.polls:,} polls"
+        if span.first is not None and span.last is not None:
+            polls += f" from {span.first:%Y-%m-%d %H:%M:%S} to {span.last:%Y-%m-%d %H:%M:%S} UTC"
+        out.print(safe(f"{span.name}{made_up}: {polls}; {one.gaps:,} gaps, {one.gap_s / 3600:,.1f} h in all"), soft_wrap=True)
+        recorder = by_source.get(span.name)
+        if recorder is not None:
+            out.print(safe(f"  {recorder.sentence()}"), soft_wrap=True)
+    if found.damages is not None:
+        for damage in found.damages or ("whole: nothing is damaged",):
+            out.print(safe(damage), soft_wrap=True)
+
+
+def prune_history(
+    store: StoreArgument,
+    keep_days: KeepOption = None,
+    before: BeforeOption = None,
+    source: SourceOption = None,
+    give_back: Annotated[bool, typer.Option("--compact", help="Also give the space back to the file system.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Throw away what is older; the state at the cut stays readable, so up to an hour more is kept."""
+    if (keep_days is None) == (before is None):
+        raise InputError("--keep-days", "", keep_days, "or --before must be given, one of them")
+    if keep_days is not None and not 0 < keep_days <= 36_500:
+        raise InputError("--keep-days", "", keep_days, "must be above 0 and at most 36500 days")
+    now = SystemClock().now()
+    cut = instant_named(before) if before is not None else now - timedelta(days=keep_days or 0.0)
+    opened = _existing(store)
+    try:
+        told = prune(opened, cut, source)
+        if source is not None and not told:
+            raise InputError("history", "source", source, "is not in the store")
+        if give_back:
+            compact(opened)
+    finally:
+        opened.close()
+    document = [
+        {"source": one.source, "polls": one.polls, "kept_from": one.kept_from and one.kept_from.isoformat()} for one in told
+    ]
+    _tell(document, as_json, [f"{one['source']}: {one['polls']:,} polls pruned" for one in document])
+
+
+def export(
+    store: StoreArgument,
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="The folder to make; it must not be there yet.")],
+    from_: FromOption = None,
+    to: ToOption = None,
+    source: SourceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Write a history, or a part of it, to a folder of Parquet files, whole or not at all."""
+    start, end = (None if text is None else instant_named(text) for text in (from_, to))
+    if start is not None and end is not None and end < start:
+        raise InputError("--to", "", to, f"must not lie before --from, {start.isoformat()}")
+    opened = HistoryStore(store, read_only=True)
+    try:
+        done = export_history(opened, out, now=SystemClock().now(), start=start, end=end, source=source)
+    finally:
+        opened.close()
+    document = {"folder": str(done.folder), "bytes": done.bytes_, "rows": done.rows}
+    _tell(document, as_json, [f"{done.rows['polls']:,} polls written to {done.folder}, {done.bytes_ / 1e6:,.1f} MB"])
+
+
+def import_(
+    store: StoreArgument,
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder that history export made.")],
+    as_json: JsonOption = False,
+) -> None:
+    """Take an export into a history, which is made if it is not there: what it lacks is added, nothing is there twice."""
+    opened = HistoryStore(store)
+    try:
+        told = import_history(opened, folder)
+    finally:
+        opened.close()
+    lines = [f"{one.source}: {one.polls:,} of {one.of_polls:,} polls were new, and {one.events:,} events" for one in told]
+    _tell([asdict(one) for one in told], as_json, lines)
+
+
+def _existing(store: str) -> HistoryStore:
+    """Open a store to write to, which must be there."""
+    HistoryStore(store, read_only=True).close()
+    return HistoryStore(store)
+
+
+def _tell(document: object, as_json: bool, lines: list[str]) -> None:
+    if as_json:
+        print(json.dumps(document, indent=2))
+        return
+    out = console()
+    for line in lines:
+        out.print(safe(line), soft_wrap=True)

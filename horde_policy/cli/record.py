@@ -1,0 +1,146 @@
+"""``record``: poll a horde into a history until stopped (issue 3)."""
+
+import os
+import secrets
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Annotated
+
+import typer
+
+from horde_policy.board.measure import check_context, check_size
+from horde_policy.cli.settings_option import SetOption, SettingsOption, allowance_settings
+from horde_policy.cli.sources_option import URL_VARIABLE, UrlOption
+from horde_policy.clock import SystemClock
+from horde_policy.errors import ConfigError, InputError
+from horde_policy.sources.catalogue import CONTACT_SETTING
+from horde_policy.sources.horde import HordeClient, LiveSource, client_agent
+from horde_policy.units import DEFAULT_MAX_CONTEXT_TOKENS, DEFAULT_MAX_LENGTH_TOKENS
+from horde_policy.views.text import visible
+
+__all__ = ["KEEP_VARIABLE", "STORE_VARIABLE", "WEBHOOK_VARIABLE", "register"]
+
+STORE_VARIABLE = "HORDE_POLICY_HISTORY"
+WEBHOOK_VARIABLE = "HORDE_POLICY_WEBHOOK"
+KEEP_VARIABLE = "HORDE_POLICY_HISTORY_KEEP_DAYS"
+SHORTEST_INTERVAL_S = 10.0
+
+StoreOption = Annotated[
+    str | None,
+    typer.Option("--store", metavar="DB", help=f"An SQLite file or a postgresql:// URL; else {STORE_VARIABLE}."),
+]
+IntervalOption = Annotated[float, typer.Option("--interval", metavar="S", help="Seconds between polls, 10 at least.")]
+PortOption = Annotated[
+    int | None, typer.Option("--metrics-port", metavar="P", help="Serve Prometheus metrics on this port; 0 takes a free one.")
+]
+AddressOption = Annotated[str, typer.Option("--metrics-address", metavar="ADDRESS", help="Serve them on this address.")]
+WebhookOption = Annotated[
+    str | None,
+    typer.Option("--webhook", metavar="URL", help=f"POST each change of an alert there; else {WEBHOOK_VARIABLE}."),
+]
+KeepOption = Annotated[
+    float | None, typer.Option("--keep-days", metavar="D", help=f"Prune what is older; else {KEEP_VARIABLE}, else for ever.")
+]
+SizeOption = Annotated[int, typer.Option("--max-length", metavar="N", help="The size that alerts and metrics are for.")]
+ContextOption = Annotated[int, typer.Option("--max-context-length", metavar="N", help="The context that they are for.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the app."""
+    app.command("record")(record)
+
+
+def record(
+    url: UrlOption = None,
+    store: StoreOption = None,
+    interval: IntervalOption = 30.0,
+    metrics_port: PortOption = None,
+    metrics_address: AddressOption = "127.0.0.1",
+    webhook: WebhookOption = None,
+    keep_days: KeepOption = None,
+    max_length: SizeOption = DEFAULT_MAX_LENGTH_TOKENS,
+    max_context_length: ContextOption = DEFAULT_MAX_CONTEXT_TOKENS,
+    settings: SettingsOption = None,
+    set_: SetOption = None,
+) -> None:
+    """Poll a horde and store what changed, until interrupted: what is away, full or locked is said and survived.
+
+    The history can be read meanwhile. Killed at any instant it loses at most the poll in flight.
+    """
+    # read here and not above: only this command needs all of it, and a command should start fast
+    from horde_policy.history.recorder import RecorderState
+    from horde_policy.history.service import RecordingPlan, RecordingService
+    from horde_policy.history.upkeep import Retention
+
+    if not SHORTEST_INTERVAL_S <= interval <= 86_400:
+        raise InputError("--interval", "", interval, f"must be from {SHORTEST_INTERVAL_S:g} to 86400 seconds")
+    kept = _kept_days(keep_days, os.environ)
+    plan = RecordingPlan(
+        store=_named(store, "--store", STORE_VARIABLE, os.environ),
+        interval_s=interval,
+        settings=allowance_settings(os.environ, settings, set_),
+        max_length=check_size(max_length),
+        context_tokens=check_context(max_context_length),
+        metrics_port=metrics_port,
+        metrics_address=metrics_address,
+        webhook=webhook or os.environ.get(WEBHOOK_VARIABLE, "").strip() or None,
+        retention=None if kept is None else Retention(timedelta(days=kept)),
+    )
+    clock = SystemClock()
+    address = _named(url, "--url", URL_VARIABLE, os.environ)
+
+    def told(state: RecorderState) -> None:
+        reason = f": {state.text}" if state.text else ""
+        _say(f"{clock.now():%Y-%m-%d %H:%M:%S} UTC {state.state}{reason}")
+
+    with HordeClient(address, setting="--url", clock=clock, agent=client_agent(os.environ.get(CONTACT_SETTING))) as client:
+        owner = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
+        source = LiveSource(client)
+        service = RecordingService(source, plan, clock=clock, monotonic=time.monotonic, owner=owner, told=told)
+        _say(f"recording {client.name} into {service.recorder.store.name} every {service.recorder.interval_s:g} s")
+        if service.metrics_port is not None:
+            _say(f"metrics at http://{metrics_address}:{service.metrics_port}/metrics")
+        service.run(_stopped_by_signals())
+    _say("stopped")
+
+
+def _named(given: str | None, option: str, variable: str, environment: Mapping[str, str]) -> str:
+    named = given if given is not None else environment.get(variable, "").strip()
+    if not named:
+        raise InputError(option, "", given, f"must be given, here or as {variable} in the environment")
+    return named
+
+
+def _kept_days(given: float | None, environment: Mapping[str, str]) -> float | None:
+    text = environment.get(KEEP_VARIABLE, "").strip()
+    if given is None and not text:
+        return None
+    try:
+        days = given if given is not None else float(text)
+    except ValueError:
+        raise ConfigError(KEEP_VARIABLE, text, "must be a number of days") from None
+    if not 0 < days <= 36_500:
+        raise ConfigError(KEEP_VARIABLE if given is None else "--keep-days", days, "must be above 0 and at most 36500 days")
+    return days
+
+
+def _stopped_by_signals() -> threading.Event:
+    """Return an event that SIGINT and SIGTERM set; a second signal ends the program at once."""
+    stop = threading.Event()
+
+    def stopped(number: int, _frame: object) -> None:
+        stop.set()
+        signal.signal(number, signal.SIG_DFL)
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, stopped)
+    return stop
+
+
+def _say(text: str) -> None:
+    print(visible(text), file=sys.stderr, flush=True)

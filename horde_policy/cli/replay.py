@@ -1,0 +1,73 @@
+"""``replay``: what would these settings have done with the traffic on the fleet (issue 5)."""
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+from horde_policy.cli.parquet_output import check_parquet_path, print_notes, write_parquet
+from horde_policy.cli.settings_option import SetOption, SettingsOption
+from horde_policy.imports.replay_inputs import ReplayInput, load_fleet, load_traffic
+from horde_policy.replay.engine import replay as replayed
+from horde_policy.replay.score import summary
+from horde_policy.replay.sent import sent_requests
+from horde_policy.settings import ReplaySettings, load_settings
+
+__all__ = ["register"]
+
+TrafficOption = Annotated[Path, typer.Option("--traffic", metavar="T", help="Traffic: Parquet, CSV or JSON lines.")]
+FleetOption = Annotated[Path, typer.Option("--fleet", metavar="F", help="Fleet: Parquet, CSV or JSON lines.")]
+OutOption = Annotated[Path, typer.Option("--out", metavar="FILE", help="The Parquet file to write: one row a request.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print the summary on one line.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the app."""
+    app.command("replay")(replay)
+
+
+def replay(
+    traffic: TrafficOption,
+    fleet: FleetOption,
+    out: OutOption,
+    settings: SettingsOption = None,
+    set_: SetOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Replay traffic on a fleet under some settings: write one row a request, print the summary as JSON."""
+    check_parquet_path(out)
+    in_force = load_settings(ReplaySettings(), environment=os.environ, file=settings, pairs=set_ or [])
+    sent, workers = load_traffic(traffic), load_fleet(fleet)
+    with _progress() as told:
+        run = replayed(sent.frame, workers.frame, in_force, progress=told)
+    figures = summary(sent_requests(run, sent.frame, workers.frame, in_force), sent.frame, in_force)
+    inputs = {"traffic": _origin(traffic, sent), "fleet": _origin(fleet, workers)}
+    write_parquet(out, run, {"kind": "run", **inputs, "settings": figures["settings"]})
+    print_notes([f"{p.level}: {p.subject}: {p.text}" for p in (*sent.problems, *workers.problems)])
+    print_notes([f"{run.height} requests written to {out}"])
+    print(json.dumps(inputs | figures, indent=None if as_json else 2, allow_nan=False))
+
+
+def _origin(path: Path, given: ReplayInput) -> dict[str, Any]:
+    """Return what goes with every result: the file, its rows, and what its stamp says (fill rule, seed, synthetic)."""
+    return {"file": path.name, "rows": given.frame.height, "stamp": None if given.stamp is None else dict(given.stamp)}
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[float], None] | None]:
+    """Show a bar with the time left on a terminal's stderr; elsewhere nothing."""
+    console = Console(stderr=True)
+    if not sys.stderr.isatty():
+        yield None
+        return
+    columns = (TextColumn("replaying"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("replaying", total=1.0)
+        yield lambda share: bar.update(task, completed=share)

@@ -1,0 +1,126 @@
+"""What the commands of the review share: their files, range and settings, and how a text table is printed."""
+
+import json
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from horde_policy.cli.measure_table import console, safe
+from horde_policy.errors import InputError, Problem
+from horde_policy.imports import load_mapping
+from horde_policy.review.exported import Exported
+from horde_policy.review.loading import load_exports
+from horde_policy.review.ranges import TimeRange
+from horde_policy.views.review_words import bounds_text, span_text
+from horde_policy.views.text import visible
+
+__all__ = [
+    "FilesArgument",
+    "FromOption",
+    "JsonOption",
+    "MappingOption",
+    "ToOption",
+    "listed",
+    "load_exported",
+    "print_data",
+    "print_json",
+    "print_rows",
+    "write_whole",
+]
+
+FilesArgument = Annotated[
+    list[Path], typer.Argument(metavar="FILE…", help="Exported metrics of any supported form, or folders of them.")
+]
+MappingOption = Annotated[
+    Path | None,
+    typer.Option("--mapping", metavar="FILE", help="What exports do not say of themselves (TOML; see the imports' guide)."),
+]
+FromOption = Annotated[
+    str | None, typer.Option("--from", metavar="T", help="Only what came after this instant (UTC if no zone).")
+]
+ToOption = Annotated[str | None, typer.Option("--to", metavar="T", help="Only what came up to this instant (UTC if no zone).")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
+
+
+def instant_of(option: str, text: str | None) -> datetime | None:
+    """Return an option's instant in UTC; null if it is not given.
+
+    >>> instant_of("--from", "2026-11-29").isoformat()
+    '2026-11-29T00:00:00+00:00'
+    """
+    if text is None:
+        return None
+    try:
+        at = datetime.fromisoformat(text.strip())
+        return (at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError) as error:
+        raise InputError(option, "", text, "must be an instant as 2026-11-29T12:00:00Z") from error
+
+
+def load_exported(files: Sequence[Path], mapping: Path | None, start: str | None, end: str | None) -> Exported:
+    """Return the counts of exported files inside the range that the options name.
+
+    Raises
+    ------
+    InputError
+        A file cannot be read or is of no supported form, or the range makes no sense.
+    """
+    span = TimeRange(instant_of("--from", start), instant_of("--to", end))
+    return load_exports(files, mapping=None if mapping is None else load_mapping(mapping), span=span)
+
+
+def listed(given: Iterable[str] | None) -> list[str]:
+    """Return the words of an option that is a comma-separated list, repeated, or both.
+
+    >>> listed(["requester, outcome", "chat"])
+    ['requester', 'outcome', 'chat']
+    """
+    return [word.strip() for text in given or () for word in text.split(",") if word.strip()]
+
+
+def print_json(document: object) -> None:
+    """Print a document for machines."""
+    print(json.dumps(document, indent=2, allow_nan=False))
+
+
+def print_data(exported: Exported) -> None:
+    """Print what the figures are made of on one line, and what is wrong with it on stderr."""
+    made_up = " (made up)" if exported.synthetic else ""
+    line = f"{exported.title}{made_up}: {bounds_text(exported.counted)} decisions, {span_text(exported.covered)}"
+    console().print(safe(line), soft_wrap=True)
+    print_problems(exported.problems)
+
+
+def print_problems(problems: Iterable[Problem]) -> None:
+    """Print what is wrong in the data on stderr, a line each."""
+    for problem in problems:
+        subject = "" if problem.text.startswith(problem.subject) else f"{problem.subject}: "
+        print(visible(f"{problem.level}: {subject}{problem.text}"), file=sys.stderr)
+
+
+def print_rows(headings: Sequence[tuple[str, bool]], rows: Iterable[Sequence[str]]) -> None:
+    """Print a table: headings with whether the column is right-aligned, and cells, in which hostile text may stand."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading, right in headings:
+        table.add_column(heading, justify="right" if right else "left", no_wrap=right)
+    for row in rows:
+        table.add_row(*(safe(cell) for cell in row))
+    console().print(table)
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file whole or not at all: beside it first, then in its place."""
+    beside = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        beside.write_bytes(content)
+        beside.replace(path)
+    except OSError as error:
+        raise InputError("--out", "", str(path), f"cannot be written: {error.strerror or error}") from error
+    finally:
+        beside.unlink(missing_ok=True)

@@ -1,0 +1,196 @@
+"""What an import understood and what it did not: by file, with counts; nothing is dropped without a line here."""
+
+from collections import Counter
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from typing import Any, Literal
+
+from horde_policy.errors import Problem, shown
+from horde_policy.imports.mapping import Mapping
+from horde_policy.imports.names import Named, Namer, Unread
+from horde_policy.imports.samples import RunBuilder
+from horde_policy.imports.unpack import ExportFile
+
+__all__ = ["FileReport", "Gap", "ImportReport", "InstanceReport", "ReadLog", "Skipped"]
+
+MOST_NAMES = 500
+"""So many different names are listed a file and reason; what is beyond is counted under ``…``."""
+
+MOST_PROBLEMS = 20
+"""So many problems of one code are listed a file; a last one counts the rest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """Samples, lines or records that were not used: why, of what (hostile text), and how many."""
+
+    reason: str
+    subject: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class FileReport:
+    """One file: what it is, how much of it was understood. ``samples`` are those of the three series families.
+
+    ``labels`` are labels beyond those known, with how many values each has; ``words`` are label texts that are no word of the
+    rule, with how many samples carry them; ``spellings`` are the labels found for each dimension.
+    """
+
+    name: str
+    format: str
+    packing: tuple[str, ...]
+    unpacked_bytes: int
+    samples: int
+    series: int
+    skipped: tuple[Skipped, ...]
+    spellings: dict[str, tuple[str, ...]]
+    labels: dict[str, int]
+    words: tuple[Skipped, ...]
+    first: datetime | None
+    last: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """A time that no look or export covers. ``lost``: what was counted in it is not in the data (deltas, exports.md 6)."""
+
+    start: datetime
+    end: datetime
+    lost: bool
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceReport:
+    """One process (hostile text): when it was seen, its restarts, the series that restarted alone, and its gaps.
+
+    ``gaps`` are the longest ones; ``gap_count`` and ``gap_s`` are of all, ``lost_s`` of those in which counts were lost.
+    """
+
+    instance: str
+    first: datetime | None
+    last: datetime | None
+    step_s: float | None
+    temporality: tuple[str, ...]
+    restarts: tuple[datetime, ...]
+    own_restarts: int
+    gaps: tuple[Gap, ...]
+    gap_count: int
+    gap_s: float
+    lost_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class ImportReport:
+    """The whole import: files, processes, bucket layouts of the waits, window and uncovered time."""
+
+    files: tuple[FileReport, ...]
+    instances: tuple[InstanceReport, ...]
+    layouts: dict[str, tuple[tuple[float, ...], ...]]
+    first: datetime | None
+    last: datetime | None
+    one_scrape: bool
+    uncovered_s: float
+
+    @property
+    def understood(self) -> int:
+        """Return how many samples of the three families were read."""
+        return sum(file.samples for file in self.files)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report as plain values; instants as ISO 8601, infinite bounds as ``+Inf``."""
+        plain: dict[str, Any] = _plain(asdict(self))
+        return plain
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, datetime):
+        return value.isoformat()
+    return "+Inf" if value == float("inf") else value
+
+
+@dataclass(slots=True)
+class ReadLog:
+    """What a reader notes while it reads one file."""
+
+    file: ExportFile
+    mapping: Mapping
+    namer: Namer = field(init=False)
+    problems: list[Problem] = field(default_factory=list)
+    _skipped: dict[str, Counter[str]] = field(default_factory=dict)
+    _notes: dict[int, tuple[tuple[str, str, str], ...]] = field(default_factory=dict)
+    _problem_counts: Counter[str] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        self.namer = Namer(self.mapping, self.file.name)
+
+    def skip(self, reason: str, subject: str, count: int = 1) -> None:
+        """Count something that was not used."""
+        of_reason = self._skipped.setdefault(reason, Counter())
+        of_reason[subject if subject in of_reason or len(of_reason) < MOST_NAMES else "…"] += count
+
+    def problem(self, code: str, text: str, level: Literal["problem", "note"] = "problem") -> None:
+        """Note that something is wrong in the file, which stays usable without it."""
+        self._problem_counts[code] += 1
+        if self._problem_counts[code] <= MOST_PROBLEMS:
+            self.problems.append(Problem(code, self.file.name, text, level))
+
+    def number(self, builder: RunBuilder, named: Named) -> int:
+        """Return the number of a series that was understood, and remember its spellings."""
+        number = builder.number(named.key)
+        if named.notes and number not in self._notes:
+            self._notes[number] = named.notes
+        return number
+
+    def refuse(self, unread: Unread, name: str, count: int) -> None:
+        """Count samples of a series that was not understood."""
+        self.skip(unread.reason, name or "(no name)", count)
+
+    def report(
+        self,
+        kind: str,
+        packing: tuple[str, ...],
+        unpacked_bytes: int,
+        builder: RunBuilder,
+        span: tuple[datetime | None, datetime | None],
+    ) -> FileReport:
+        """Return the file's report, and add what the counts say to the problems."""
+        for reason, count in builder.unusable.items():
+            self.skip(reason, "(samples)", count)
+        for code, count in self._problem_counts.items():
+            if count > MOST_PROBLEMS:
+                self.problems.append(Problem(code, self.file.name, f"{count - MOST_PROBLEMS} more of this kind", "note"))
+        spellings: dict[str, set[str]] = {}
+        labels: dict[str, set[str]] = {}
+        words: Counter[tuple[str, str]] = Counter()
+        for number, notes in self._notes.items():
+            for sort, subject, text in notes:
+                if sort == "spelling":
+                    spellings.setdefault(subject, set()).add(text)
+                elif sort == "label":
+                    labels.setdefault(subject, set()).add(text)
+                else:
+                    words[subject, text] += builder.points.get(number, 0)
+        for (dimension, text), count in words.items():
+            rule = f"{shown(text)} is no word of the rule for {dimension}; {count} samples count without it"
+            self.problem("unknown_word", rule)
+        return FileReport(
+            name=self.file.name,
+            format=kind,
+            packing=packing,
+            unpacked_bytes=unpacked_bytes,
+            samples=sum(builder.points.values()),
+            series=len(builder.points),
+            skipped=tuple(
+                Skipped(reason, subject, count) for reason, of in self._skipped.items() for subject, count in sorted(of.items())
+            ),
+            spellings={name: tuple(sorted(found)) for name, found in sorted(spellings.items())},
+            labels={name: len(found) for name, found in sorted(labels.items())},
+            words=tuple(Skipped(name, text, count) for (name, text), count in sorted(words.items())),
+            first=span[0],
+            last=span[1],
+        )

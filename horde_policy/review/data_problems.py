@@ -1,0 +1,129 @@
+"""What qualifies all findings: counts that cannot be, counts that are not known, time that is not covered."""
+
+from datetime import timedelta
+
+import polars as pl
+
+from horde_policy.review.cells import rule_counts
+from horde_policy.review.decompose import WORDS, rate
+from horde_policy.review.exported import Exported
+from horde_policy.review.finding import Finding, Severity, Target
+from horde_policy.review.sampling import LEVEL, Bounds, share_of
+from horde_policy.settings import AllowanceSettings
+
+__all__ = ["data_findings"]
+
+IMPOSSIBLE_IS_WRONG = 0.01
+"""From this share of all decisions on, cells that cannot be mean that something is wrong: the settings are others, or a bug."""
+
+MOST_PROBLEMS = 20
+
+WHOLE_WEEK = timedelta(days=6, hours=12)
+"""What is shorter is told as shorter than a week."""
+
+
+def data_findings(exported: Exported, settings: AllowanceSettings, level: float = LEVEL) -> list[Finding]:
+    """Return what is wrong in the data, or one finding that nothing is."""
+    found = [
+        *_impossible(exported, settings, level),
+        *_unlabelled(exported, level),
+        *_uncertain(exported),
+        *_time(exported),
+        *_problems(exported),
+    ]
+    if not any(finding.severity != "fine" for finding in found) and exported.counted.high > 0:
+        found.append(_plain("data_clean", "fine", 0.0, exported.counted))
+    return found
+
+
+def _plain(code: str, severity: Severity, weight: float, n: Bounds | None, **figures: object) -> Finding:
+    return Finding(code=code, section="data", severity=severity, weight=weight, share=None, n=n, figures=figures)
+
+
+def _impossible(exported: Exported, settings: AllowanceSettings, level: float) -> list[Finding]:
+    counts = rule_counts(exported.decisions, settings)
+    found = []
+    for grave in ("impossible", "special"):
+        rows = counts.filter((pl.col("level") == grave) & (pl.col("count_high") > 0))
+        if not rows.height:
+            continue
+        part = Bounds(float(rows["count_low"].sum()), float(rows["count_high"].sum()))
+        whole = exported.counted
+        share = share_of(part, Bounds(max(0.0, whole.low - part.low), max(0.0, whole.high - part.high)), level=level)
+        if share is None:
+            continue
+        wrong = grave == "impossible" and share.high >= IMPOSSIBLE_IS_WRONG
+        found.append(
+            Finding(
+                code=f"cells_{grave}",
+                section="data",
+                severity="wrong" if wrong else "open" if grave == "impossible" else "fine",
+                weight=share.middle,
+                share=share,
+                n=whole,
+                figures={"rules": rows.select("code", "text", "count_low", "count_high").rows()},
+                target=Target("decisions", {"rows": ("requested_size",), "columns": ("allowance_size",)}),
+            )
+        )
+    return found
+
+
+def _unlabelled(exported: Exported, level: float) -> list[Finding]:
+    found = []
+    for dimension in WORDS:
+        share = rate(exported.decisions, pl.col(dimension).is_null(), level=level)
+        if share is not None and share.part.high > 0:
+            found.append(
+                Finding(
+                    code="not_exported",
+                    section="data",
+                    severity="open",
+                    weight=share.middle,
+                    share=share,
+                    n=share.total,
+                    figures={"dimension": dimension},
+                    target=Target("decisions", {"rows": (dimension,)}),
+                )
+            )
+    return found
+
+
+def _uncertain(exported: Exported) -> list[Finding]:
+    counted, found = exported.counted, []
+    if counted.high > counted.low:
+        open_share = (counted.high - counted.low) / counted.high
+        found.append(_plain("uncertain_counts", "open", open_share, counted, share=open_share))
+    if exported.before.high > 0:
+        found.append(_plain("counted_before", "fine", 0.0, exported.before))
+    return found
+
+
+def _time(exported: Exported) -> list[Finding]:
+    covered, found = exported.covered, []
+    if exported.one_scrape:
+        return [_plain("one_scrape", "open", 0.0, exported.counted)]
+    length = covered.end - covered.start if covered.start is not None and covered.end is not None else None
+    if length is not None and length < WHOLE_WEEK:
+        found.append(_plain("short", "open", 0.0, exported.counted, length_s=length.total_seconds()))
+    if exported.uncovered_s > 0:
+        share = exported.uncovered_s / length.total_seconds() if length else None
+        found.append(_plain("uncovered", "open", min(1.0, share or 0.0), None, uncovered_s=exported.uncovered_s, share=share))
+    return found
+
+
+def _problems(exported: Exported) -> list[Finding]:
+    own = {"one_scrape", "uncovered"}  # told above, with their figures
+    problems = [problem for problem in exported.problems if problem.code not in own]
+    found = [
+        _plain(
+            "problem",
+            "open" if problem.level == "problem" else "fine",
+            0.0,
+            None,
+            problem=problem,
+        )
+        for problem in sorted(problems, key=lambda one: one.level != "problem")[:MOST_PROBLEMS]
+    ]
+    if len(problems) > MOST_PROBLEMS:
+        found.append(_plain("more_problems", "fine", 0.0, None, count=len(problems) - MOST_PROBLEMS))
+    return found

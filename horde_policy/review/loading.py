@@ -1,0 +1,74 @@
+"""From files of exported metrics to what is reviewed: the readers' counts, the title beside the files, the range.
+
+An ``about.json`` beside exports names them with ``title`` and says with ``"synthetic": true`` that they are made up, which then
+stands wherever they are shown.
+"""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from horde_policy.errors import InputError
+from horde_policy.imports.mapping import Mapping
+from horde_policy.imports.read import read_exports
+from horde_policy.review.exported import Exported, exported_from
+from horde_policy.review.ranges import TimeRange
+
+__all__ = ["DEMO_WEEK", "load_exports"]
+
+DEMO_WEEK = Path(__file__).parents[2] / "data" / "week"
+"""The bundled demo week: a real trace laid over itself and replayed through the rule; made up where a trace says nothing."""
+
+ABOUT_FILE = "about.json"
+
+
+def load_exports(files: Sequence[Path], *, mapping: Mapping | None = None, span: TimeRange | None = None) -> Exported:
+    """Return the counts of exported files inside a range.
+
+    Parameters
+    ----------
+    files
+        Exports of any supported form, told by content, or folders of them.
+    mapping
+        What a person says about exports that do not speak for themselves.
+    span
+        The range asked about; null for everything.
+
+    Raises
+    ------
+    InputError
+        A file cannot be read or is of no supported form, or there is none.
+    """
+    given = [inside for file in files for inside in _inside(file)]
+    if not given:
+        raise InputError("export", "", ", ".join(map(str, files)), "has no file of exported metrics")
+    title, synthetic = _about(files)
+    imported = read_exports(given, mapping=mapping)
+    return exported_from(imported, title=title, synthetic=synthetic).within(span or TimeRange())
+
+
+def _inside(file: Path) -> list[Path]:
+    """Return a file, or the files of a folder but for what describes them."""
+    if not file.is_dir():
+        return [file]
+    try:
+        return sorted(one for one in file.iterdir() if one.is_file() and one.name != ABOUT_FILE and one.suffix.lower() != ".md")
+    except OSError as error:
+        raise InputError("export", "", str(file), f"cannot be read: {error.strerror}") from error
+
+
+def _about(files: Sequence[Path]) -> tuple[str, bool]:
+    """Return the title of exports and whether any of them is made up, as the ``about.json`` beside them says."""
+    abouts = {(file if file.is_dir() else file.parent) / ABOUT_FILE for file in files}
+    titles, synthetic = [], False
+    for about in sorted(one for one in abouts if one.is_file()):
+        try:
+            said: Any = json.loads(about.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise InputError("export", str(about), None, f"cannot be read as JSON: {error}") from error
+        if not isinstance(said, dict) or not isinstance(said.get("title", ""), str):
+            raise InputError("export", str(about), said, "must be an object with title and synthetic")
+        titles.append(said.get("title", ""))
+        synthetic = synthetic or said.get("synthetic") is True
+    return (titles[0] if len(titles) == 1 and len(abouts) == 1 else ""), synthetic

@@ -1,0 +1,116 @@
+"""What a sweep replays: requests as their source tells them, a fleet, and where both come from, named by a digest."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from horde_policy.errors import InputError
+from horde_policy.frames.fleet import normalised_fleet
+from horde_policy.imports.replay_inputs import load_fleet, stamp_of
+from horde_policy.imports.trace_frame import Trace
+from horde_policy.imports.traces import load_trace
+from horde_policy.replay.fill import ModelWeights
+
+__all__ = ["SweepInputs", "content_digest", "load_inputs"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SweepInputs:
+    """Requests and a fleet, loaded once for all points of a sweep.
+
+    Attributes
+    ----------
+    trace
+        The requests as their source tells them; a file of our own schema is one too.
+    fleet
+        Frame ``FLEET``.
+    weights
+        For fill rules that draw models.
+    traffic_stamp, fleet_stamp
+        What the files say of their making; empty if nothing.
+    """
+
+    trace: Trace
+    fleet: pl.DataFrame
+    weights: ModelWeights | None = None
+    traffic_stamp: Mapping[str, Any]
+    fleet_stamp: Mapping[str, Any]
+
+    @property
+    def names_everything(self) -> bool:
+        """Whether the requests say themselves who asks for what, so that no fill rule decides anything that matters."""
+        frame = self.trace.frame
+        return all(name in frame.columns and not frame[name].null_count() for name in ("models", "requester", "max_length"))
+
+    @property
+    def synthetic(self) -> bool:
+        """Whether requests or workers are made up, which is then said wherever results show."""
+        return bool(self.trace.synthetic or self.traffic_stamp.get("synthetic") or self.fleet_stamp.get("synthetic"))
+
+    @property
+    def reconstruction(self) -> bool:
+        """Whether the requests were rebuilt from counts."""
+        return bool(self.trace.reconstruction or self.traffic_stamp.get("reconstruction"))
+
+    def digest(self) -> str:
+        """Return sixteen hexadecimal digits that name the content: the same requests and workers, the same digits."""
+        weights = {} if self.weights is None else dict(sorted(self.weights.counts.items()))
+        parts = (self.trace.name, self.trace.format, str(self.trace.thin_by_row), str(self.trace.anonymous_known), repr(weights))
+        frames = content_digest(self.trace.frame) + content_digest(self.fleet)
+        return hashlib.sha256("\n".join((*parts, frames)).encode()).hexdigest()[:16]
+
+
+def load_inputs(traffic: Path, fleet: Path, weights: ModelWeights | None = None) -> SweepInputs:
+    """Return a traffic file (of our own schema, or any trace that can be read) and a fleet file as a sweep's inputs.
+
+    Raises
+    ------
+    InputError
+        A file cannot be read, breaks a rule, or holds no request.
+    """
+    trace = load_trace(traffic)
+    if not trace.frame.height:
+        raise InputError("traffic", "", str(traffic), "must hold at least one request")
+    read = load_fleet(fleet)
+    return SweepInputs(
+        trace=trace,
+        fleet=normalised_fleet(read.frame),
+        weights=weights,
+        traffic_stamp=stamp_of(traffic) or {},
+        fleet_stamp=read.stamp or {},
+    )
+
+
+def content_digest(frame: pl.DataFrame) -> str:
+    """Return the SHA-256 of a frame's columns, types, values and nulls, whatever their layout in memory.
+
+    >>> a, b = pl.DataFrame({"x": [1, None]}), pl.concat([pl.DataFrame({"x": [1]}), pl.DataFrame({"x": [None]}, {"x": pl.Int64})])
+    >>> content_digest(a) == content_digest(b), content_digest(a) == content_digest(pl.DataFrame({"x": [1, 0]}))
+    (True, False)
+    """
+    digest = hashlib.sha256()
+    for series in frame.get_columns():
+        digest.update(f"{series.name}|{series.dtype}|{len(series)}\n".encode())
+        _add_values(digest, series)
+    return digest.hexdigest()
+
+
+def _add_values(digest: Any, series: pl.Series) -> None:
+    digest.update(series.is_null().cast(pl.UInt8).to_numpy().tobytes())
+    if isinstance(series.dtype, pl.List):
+        digest.update(series.list.len().fill_null(0).cast(pl.Int64).to_numpy().tobytes())
+        _add_values(digest, series.explode(empty_as_null=False).drop_nulls())
+        return
+    if isinstance(series.dtype, pl.Enum | pl.Categorical):
+        series = series.cast(pl.String)
+    if series.dtype == pl.String:
+        texts = series.fill_null("")
+        digest.update(texts.str.len_bytes().cast(pl.Int64).to_numpy().tobytes())
+        digest.update(("".join(texts.to_list())).encode("utf-8", errors="surrogatepass"))
+        return
+    values = series.cast(pl.UInt8) if series.dtype == pl.Boolean else series.to_physical()
+    digest.update(values.fill_null(0).to_numpy().tobytes())

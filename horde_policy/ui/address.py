@@ -1,0 +1,97 @@
+"""The URL as the one place of a view's state: read once a run, written by the controls (T6).
+
+Widgets never own a value: before a run draws them they are set to what the URL says whenever the URL has changed, by a link,
+by back and forward, or by another control; a widget that changes writes the URL in its callback. So bounds and option lists
+that move cannot reset a choice (T7), and nothing in the URL can stop a page.
+"""
+
+import os
+from dataclasses import dataclass
+
+import streamlit as st
+
+from horde_policy.settings import AllowanceSettings, load_settings
+from horde_policy.views.grid import query_text
+from horde_policy.views.state import ViewState, parse_view_state
+
+__all__ = ["Links", "begin_run", "deployment_settings", "links", "read_state", "say", "seed", "take_notices", "write_state"]
+
+_SEEN = "address.seen"
+_SEEDED = "address.seeded"
+_NOTICES = "address.notices"
+
+
+def deployment_settings() -> AllowanceSettings:
+    """Return the allowance's settings of this deployment, from its environment (A6).
+
+    Raises
+    ------
+    ConfigError
+        The environment's settings make no sense; the app then says so in place of its pages.
+    """
+    return load_settings(AllowanceSettings(), environment=os.environ)
+
+
+def _query() -> dict[str, list[str]]:
+    return {name: st.query_params.get_all(name) for name in st.query_params}
+
+
+def read_state() -> tuple[ViewState, tuple[str, ...]]:
+    """Return the state that the URL stands for, and the notes on what was left out of it."""
+    return parse_view_state(_query(), deployment_settings())
+
+
+def write_state(**changes: object) -> None:
+    """Write the state with some fields replaced to the URL; the browser keeps the state before it for its back button."""
+    state, _ = read_state()
+    st.query_params.from_dict(state.changed(**changes).query(deployment_settings()))
+
+
+@dataclass(frozen=True, slots=True)
+class Links:
+    """Makes the query strings of links from one state; the deployment's settings are read once for all of them."""
+
+    state: ViewState
+    base: AllowanceSettings
+
+    def elsewhere(self, **changes: object) -> str:
+        """Return the query of a link to another page: what all pages share, and the fields named."""
+        return query_text(self.state.shared_query(self.base, **changes))
+
+    def within(self, **changes: object) -> str:
+        """Return the query of a link to the same page with some fields changed."""
+        return query_text(self.state.changed(**changes).query(self.base))
+
+
+def links(state: ViewState) -> Links:
+    """Return what makes the links of a page that shows this state."""
+    return Links(state, deployment_settings())
+
+
+def begin_run() -> None:
+    """Note whether the URL has changed since the last run; call once, before any widget."""
+    query = query_text(_query())
+    if st.session_state.get(_SEEN) != query:
+        st.session_state[_SEEN] = query
+        st.session_state[_SEEDED] = []
+
+
+def seed(key: str, value: object) -> None:
+    """Set a widget's value to the URL's, once after each change of the URL and whenever the widget has no value yet."""
+    seeded: list[str] = st.session_state.setdefault(_SEEDED, [])
+    if key not in seeded or key not in st.session_state:
+        st.session_state[key] = value
+        seeded.append(key)
+
+
+def say(text: str, *, again: str | None = None) -> None:
+    """Leave a notice for the next run; ``again`` names a widget to be set back to what the URL says."""
+    st.session_state.setdefault(_NOTICES, []).append(text)
+    if again is not None:
+        st.session_state[_SEEDED] = [key for key in st.session_state.get(_SEEDED, []) if key != again]
+
+
+def take_notices() -> list[str]:
+    """Return the notices left since the last run, and forget them."""
+    notices: list[str] = st.session_state.pop(_NOTICES, [])
+    return notices

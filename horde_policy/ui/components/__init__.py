@@ -1,0 +1,30 @@
+"""The page parts that Streamlit has not: a table of real HTML, the source's status with its age, the row of figures.
+
+Plain scripts without a build step, registered once as inline components: they run in the page, ask no server, and set every
+text as text. What they are given is built and checked in ``horde_policy.views``.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import streamlit as st
+
+__all__ = ["grid", "pulse", "status"]
+
+_FOLDER = Path(__file__).parent
+
+
+def _registered(name: str, *scripts: str) -> Callable[..., Any]:
+    """Register ``name`` with its html, css and scripts; return what mounts it."""
+    return st.components.v2.component(
+        f"horde_policy.{name}",
+        html=(_FOLDER / f"{name}.html").read_text(encoding="utf-8"),
+        css=(_FOLDER / f"{name}.css").read_text(encoding="utf-8"),
+        js="\n".join((_FOLDER / script).read_text(encoding="utf-8") for script in scripts),
+    )
+
+
+grid = _registered("grid", "link.js", "grid.js")
+pulse = _registered("pulse", "age.js", "pulse.js")
+status = _registered("status", "age.js", "status.js")

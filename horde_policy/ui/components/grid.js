@@ -1,0 +1,221 @@
+// A table of real HTML: readable by screen readers, reachable by keyboard, rows are links. Every text is set as text
+// (never as HTML), so a name from the network stays a name. Rows that did not change keep their DOM nodes.
+
+const FIRST_ROWS = 60
+const SVG = "http://www.w3.org/2000/svg"
+const instances = new WeakMap()
+
+const element = (tag, className, text) => {
+  const node = document.createElement(tag)
+  if (className) node.className = className
+  if (text !== undefined && text !== null) node.textContent = text
+  return node
+}
+
+const shape = (tag, attributes) => {
+  const node = document.createElementNS(SVG, tag)
+  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value)
+  return node
+}
+
+// A vessel filled to a level: the state reads without its colour.
+const LEVELS = { full: 10, falling: 5.5, floor: 2 }
+
+const stateIcon = (state) => {
+  const svg = shape("svg", { viewBox: "0 0 14 14", "aria-hidden": "true" })
+  const dashed = state === "too_large" || state === "unknown"
+  svg.append(shape("rect", { x: 1, y: 1, width: 12, height: 12, rx: 2.5, fill: "none", stroke: "currentColor", "stroke-width": 1.6, ...(dashed && { "stroke-dasharray": "2.4 1.8" }) }))
+  if (state in LEVELS) svg.append(shape("rect", { x: 2, y: 12 - LEVELS[state], width: 10, height: LEVELS[state], fill: "currentColor" }))
+  if (state === "no_worker") svg.append(shape("path", { d: "M4 4l6 6M10 4l-6 6", stroke: "currentColor", "stroke-width": 1.8, fill: "none" }))
+  if (state === "too_large") svg.append(shape("path", { d: "M7 10.2V4.2M4.6 6.4L7 4l2.4 2.4", stroke: "currentColor", "stroke-width": 1.5, fill: "none" }))
+  if (state === "unknown") svg.append(shape("path", { d: "M5 5.6a2 2 0 1 1 2.6 1.9c-.5.2-.6.4-.6 1M7 10.4v.2", stroke: "currentColor", "stroke-width": 1.4, fill: "none" }))
+  return svg
+}
+
+const opens = (row) => typeof row.query === "string"
+
+const MARKS = { no_worker: "×", too_large: "–", unknown: "?" }
+
+const countOf = (number) => number.toLocaleString("en-US")
+const shortOf = (size) => ({ 1024: "1k", 2048: "2k", 4096: "4k" })[size] ?? String(size)
+
+const fillers = {
+  name(cell, value, row, { data }) {
+    const { text: name, sub, title } = typeof value === "string" ? { text: value } : value
+    const text = element("span", "clip", name)
+    if (opens(row)) {
+      const link = element("a")
+      link.href = addressOf(data.here, data.target, row.query)
+      link.append(text)
+      cell.append(link)
+    } else cell.append(text)
+    cell.title = title ?? name
+    if (sub) cell.append(element("span", "sub", sub))
+  },
+  state(cell, value, row, { data }) {
+    const { state, title } = typeof value === "string" ? { state: value } : value
+    const [label, bad, text] = data.words[state]
+    const node = element("span", `state ${state}${bad ? " bad" : ""}`)
+    node.append(stateIcon(state), element("span", null, label))
+    cell.append(node)
+    cell.title = title ?? text
+  },
+  allowance(cell, value) {
+    const node = element("div", `allowance ${value.state}`)
+    const track = element("div", value.fill === null ? "track none" : "track")
+    for (const [className, share] of [["range", value.fill], ["", value.worst]]) {
+      if (share === null) continue
+      const bar = element("i", className)
+      bar.style.width = `${100 * share}%`
+      track.append(bar)
+    }
+    node.append(element("b", null, value.text), track)
+    if (value.sub) node.append(element("span", "sub", value.sub))
+    cell.append(node)
+  },
+  strip(cell, value, row, { data }, column) {
+    const node = element("span", "strip")
+    const said = value.map((text, index) => {
+      const [state, allowance] = text.split(" ")
+      const label = data.words[state][0]
+      const box = element("span", state)
+      box.title = `${countOf(column.sizes[index])} tokens: ${label}, ${allowance ? `${countOf(Number(allowance))} free` : "allowance not known"}`
+      if (allowance && !(state in MARKS)) {
+        const bar = element("i")
+        bar.style.height = `${Math.max(8, Math.min(100, (100 * Number(allowance)) / data.ceiling))}%`
+        box.append(bar)
+      } else box.textContent = MARKS[state] ?? "?"
+      node.append(box)
+      return box.title
+    })
+    node.setAttribute("role", "img")
+    node.setAttribute("aria-label", said.join("; "))
+    cell.append(node)
+  },
+  spark(cell, value) {
+    const svg = shape("svg", { viewBox: "0 0 56 22", class: "spark", role: "img", "aria-label": value.text })
+    const title = shape("title", {})
+    title.textContent = value.text
+    svg.append(title)
+    const step = 56 / value.points.length
+    let path = ""
+    let known = false
+    value.points.forEach((share, index) => {
+      if (share !== null) {
+        const y = (20.5 - 19 * share).toFixed(1)
+        path += `${known ? "V" : `M${(index * step).toFixed(1)} `}${y}H${((index + 1) * step).toFixed(1)}`
+      }
+      known = share !== null
+    })
+    svg.append(shape("path", { d: path, fill: "none", stroke: "currentColor", "stroke-width": 1.5 }))
+    cell.append(svg)
+  },
+  text(cell, value) {
+    if (typeof value === "string") cell.append(document.createTextNode(value))
+    else {
+      cell.append(document.createTextNode(value.text))
+      if (value.sub) cell.append(element("span", "sub", value.sub))
+      if (value.title) cell.title = value.title
+    }
+  },
+}
+
+const buildRow = (row, columns, instance) => {
+  const line = element("tr", [opens(row) ? "opens" : "", row.pinned ? "pinned" : "", row.out ? "out" : ""].join(" ").trim())
+  line.dataset.id = row.id
+  columns.forEach((column, index) => {
+    const cell = element("td", [column.kind === "name" ? "name" : "", column.right ? "right" : "", column.wide ? "wide" : "", column.wrap ? "wrap" : ""].join(" ").trim())
+    if (index === 0) cell.setAttribute("role", "rowheader")
+    cell.dataset.label = column.sizes.length ? `${column.label}: ${column.sizes.map(shortOf).join(", ")}` : column.label
+    const value = row.cells[column.key]
+    if (value !== null && value !== undefined) fillers[column.kind](cell, value, row, instance, column)
+    line.append(cell)
+  })
+  return line
+}
+
+const buildHead = (data, instance) => {
+  const line = element("tr")
+  for (const column of data.columns) {
+    const cell = element("th", column.right ? "right" : "")
+    cell.scope = "col"
+    if (column.help) cell.title = column.help
+    let holder = cell
+    if (typeof column.query === "string") {
+      holder = element("a", "sort")
+      holder.href = addressOf(data.here, data.here, column.query)
+      cell.append(holder)
+      if (column.sorted) cell.setAttribute("aria-sort", column.sorted)
+    }
+    holder.append(document.createTextNode(column.label))
+    if (column.sorted) {
+      const arrow = element("span", "arrow", column.sorted === "descending" ? "▼" : "▲")
+      arrow.setAttribute("aria-hidden", "true")
+      holder.append(arrow)
+    }
+    if (column.kind === "strip") {
+      const sizes = element("span", "strip-head unit")
+      for (const size of column.sizes) sizes.append(element("span", null, shortOf(size)))
+      cell.append(sizes)
+    } else if (column.unit) holder.append(element("span", "unit", column.unit))
+    line.append(cell)
+  }
+  instance.head.replaceChildren(line)
+}
+
+const buildBody = (data, instance) => {
+  const known = instance.rows
+  const rows = new Map()
+  const line = (row) => {
+    const text = JSON.stringify(row)
+    const before = known.get(row.id)
+    const node = before && before.text === text && instance.columns === instance.nextColumns ? before.node : buildRow(row, data.columns, instance)
+    rows.set(row.id, { text, node })
+    return node
+  }
+  cancelAnimationFrame(instance.frame)
+  const first = data.rows.slice(0, Math.max(FIRST_ROWS, known.size)).map(line)
+  instance.body.replaceChildren(...first)
+  instance.rows = rows
+  instance.columns = instance.nextColumns
+  let next = first.length
+  const more = () => {
+    instance.body.append(...data.rows.slice(next, next + 120).map(line))
+    next += 120
+    if (next < data.rows.length) instance.frame = requestAnimationFrame(more)
+  }
+  if (next < data.rows.length) instance.frame = requestAnimationFrame(more)
+}
+
+const start = (root, parentElement) => {
+  const table = element("table")
+  const instance = { table, caption: element("caption"), head: element("thead"), body: element("tbody"), empty: element("div", "empty"), rows: new Map(), columns: "", frame: 0 }
+  table.append(instance.caption, instance.head, instance.body)
+  root.append(table, instance.empty)
+  root.addEventListener("click", (event) => {
+    if (!isPlainClick(event)) return
+    const row = event.target.closest("tr.opens")
+    const link = event.target.closest("a") ?? (row && document.getSelection().isCollapsed ? row.querySelector("a") : null)
+    if (!link) return
+    event.preventDefault()
+    goTo(link.href)
+  })
+  instances.set(parentElement, instance)
+  return instance
+}
+
+export default function ({ data, parentElement }) {
+  const instance = instances.get(parentElement) ?? start(parentElement.querySelector(".grid"), parentElement)
+  instance.data = data
+  instance.caption.textContent = data.alt
+  instance.nextColumns = JSON.stringify([data.columns, data.here, data.target, data.ceiling])
+  instance.table.hidden = data.rows.length === 0
+  instance.empty.hidden = data.rows.length > 0
+  instance.empty.textContent = data.empty
+  buildHead(data, instance)
+  buildBody(data, instance)
+  return () => {
+    cancelAnimationFrame(instance.frame)
+    instances.delete(parentElement)
+  }
+}

@@ -1,0 +1,258 @@
+"""The history that is configured, if one is: opened once for all viewers, read once a range, never written."""
+
+import os
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import polars as pl
+import streamlit as st
+
+from horde_policy.board.alerts import Alert
+from horde_policy.board.changes import Changes
+from horde_policy.errors import HordePolicyError, InputError
+from horde_policy.history.alerting import firing_alerts
+from horde_policy.history.annotations import Annotation, read_annotations
+from horde_policy.history.fleet_span import FleetSpan, load_span
+from horde_policy.history.presence import worker_periods, workers_over
+from horde_policy.history.reading import gaps_between, sources_in
+from horde_policy.history.since import changes_over
+from horde_policy.history.status import RecorderStatus, recorder_statuses
+from horde_policy.history.store import HistoryStore
+from horde_policy.history.trend import trend, trends
+from horde_policy.history.upkeep import StoreInfo, store_info
+from horde_policy.settings import AllowanceSettings
+from horde_policy.ui import address
+from horde_policy.ui.page import Opened
+from horde_policy.views.history import HISTORY_NEEDS, Range, range_of, range_text_utc
+from horde_policy.views.state import RANGES_S, ViewState
+from horde_policy.views.text import escape_markdown, visible
+
+__all__ = ["Past", "annotations", "choose_range", "drawn_range", "find_past", "open_store", "say_missing", "store_standing"]
+
+HISTORY_SETTING = "HORDE_POLICY_HISTORY"
+ANNOTATIONS_SETTING = "HORDE_POLICY_ANNOTATIONS"
+
+SPANS_KEPT = 6
+KEPT_FOR_S = 900
+
+
+@st.cache_resource(max_entries=2, show_spinner=False, on_release=HistoryStore.close)
+def _opened(store: str) -> HistoryStore:
+    return HistoryStore(store, read_only=True)
+
+
+def open_store() -> HistoryStore | None:
+    """Return the store of the environment's ``HORDE_POLICY_HISTORY``; null if none is set.
+
+    Raises
+    ------
+    StoreError
+        It cannot be opened.
+    """
+    configured = os.environ.get(HISTORY_SETTING, "").strip()
+    return _opened(configured) if configured else None
+
+
+@dataclass(frozen=True)
+class Past:
+    """What the history holds of a page's source over the range that its address asks for."""
+
+    store: HistoryStore
+    source: str
+    shown: Range
+    first: datetime
+    last: datetime
+    settings: AllowanceSettings
+    max_length: int
+    context_tokens: int
+
+    def _key(self, shown: Range) -> tuple[str, str, datetime, datetime]:
+        return self.store.name, self.source, shown.start, min(shown.end, self.last)
+
+    def span(self, models: tuple[str, ...] | None = None, shown: Range | None = None) -> FleetSpan:
+        """Return the range, or another one, with the list for these models (null: all)."""
+        return _span(*self._key(shown or self.shown), models, self.store)
+
+    def trend(self, models: tuple[str, ...], shown: Range | None = None) -> pl.DataFrame:
+        """Return how a request of these models went over the range, or over another one."""
+        span = self.span(models or None, shown)
+        return trend(span, models, self.settings, max_length=self.max_length, context_tokens=self.context_tokens)
+
+    def trends(self, models: tuple[str, ...]) -> dict[str, pl.DataFrame]:
+        """Return each model's own."""
+        return _trends(*self._key(self.shown), models, self.settings, self.max_length, self.context_tokens, self.span())
+
+    def workers(self) -> pl.DataFrame:
+        """Return the workers that were there over the range."""
+        return workers_over(self.span())
+
+    def periods(self) -> pl.DataFrame:
+        """Return their stretches."""
+        return worker_periods(self.span())
+
+    def gaps(self) -> pl.DataFrame:
+        """Return the gaps that touch the range."""
+        return gaps_between(self.store, self.shown.start, self.shown.end, self.source)
+
+    def changes(self) -> Changes:
+        """Return what changed from the start of the range to its end."""
+        return _changes(*self._key(self.shown), self.settings, self.max_length, self.context_tokens, self.store)
+
+    def firing(self) -> tuple[Alert, ...]:
+        """Return the alerts that fire as of the last poll."""
+        return firing_alerts(self.store, self.source)
+
+    def recorder(self, now: datetime) -> RecorderStatus | None:
+        """Return how the recorder of the source stands."""
+        found = (status for status in recorder_statuses(self.store, now) if status.source == self.source)
+        return next(found, None)
+
+
+@st.cache_resource(max_entries=SPANS_KEPT, ttl=KEPT_FOR_S, show_spinner=False)
+def _span(
+    store: str, source: str, start: datetime, end: datetime, models: tuple[str, ...] | None, _store: HistoryStore
+) -> FleetSpan:
+    return load_span(_store, start, end, models=models, with_horde_wide=models is None, source=source)
+
+
+@st.cache_resource(max_entries=SPANS_KEPT, ttl=KEPT_FOR_S, show_spinner=False)
+def _trends(
+    store: str,
+    source: str,
+    start: datetime,
+    end: datetime,
+    models: tuple[str, ...],
+    settings: AllowanceSettings,
+    max_length: int,
+    context_tokens: int,
+    _span: FleetSpan,
+) -> dict[str, pl.DataFrame]:
+    return trends(_span, models, settings, max_length=max_length, context_tokens=context_tokens)
+
+
+@st.cache_resource(max_entries=SPANS_KEPT, ttl=KEPT_FOR_S, show_spinner=False)
+def _changes(
+    store: str,
+    source: str,
+    start: datetime,
+    end: datetime,
+    settings: AllowanceSettings,
+    max_length: int,
+    context_tokens: int,
+    _store: HistoryStore,
+) -> Changes:
+    return changes_over(_store, start, end, settings, max_length=max_length, context_tokens=context_tokens, source=source)
+
+
+def find_past(opened: Opened, *, whole: bool = False) -> Past | str:
+    """Return the history of the page's source; where there is none, the sentence that says why and what it would need.
+
+    With ``whole`` the page reads all models of the range, else those that the address names.
+    """
+    state, source = opened.state, opened.snapshot.source
+    try:
+        store = open_store()
+        if store is None:
+            return HISTORY_NEEDS
+        found = next((span for span in sources_in(store) if span.name == source), None)
+        if found is None or found.first is None or found.last is None:
+            return (
+                f"The history holds nothing of {visible(source)}. Record it (python -m horde_policy record) into the same store."
+            )
+        past = Past(
+            store,
+            source,
+            range_of(state, found.first, found.last),
+            found.first,
+            found.last,
+            opened.board.settings,
+            state.max_length_tokens,
+            state.max_context_tokens,
+        )
+        if not past.span(None if whole else state.models or None).height:
+            return (
+                f"The history has no poll from {range_text_utc(past.shown)}; its last one is of {found.last:%d %b %Y %H:%M} UTC."
+            )
+    except HordePolicyError as error:
+        return f"The history cannot be read: {visible(str(error))}."
+    return past
+
+
+def say_missing(sentence: str) -> None:
+    """Show in place of what rests on the history why it is not there."""
+    st.info(escape_markdown(sentence), icon=":material/history:")
+
+
+def choose_range(state: ViewState, past: Past) -> None:
+    """Show which range is looked at: by a name, or between two instants in UTC."""
+    with st.container(horizontal=True, vertical_alignment="center"):
+        key = "shared.range"
+        absolute = state.from_at is not None
+        address.seed(key, None if absolute else state.range_name)
+        st.segmented_control(
+            "Range of the history",
+            list(RANGES_S),
+            key=key,
+            on_change=_write_named,
+            label_visibility="collapsed",
+        )
+        with st.popover("From, to", icon=":material/date_range:"), st.form("shared.range-form", border=False):
+            for name, at in (("from", past.shown.start), ("to", past.shown.end)):
+                address.seed(f"shared.{name}", at.astimezone(UTC).replace(tzinfo=None, second=0, microsecond=0))
+                st.datetime_input(f"{name.capitalize()} (UTC)", key=f"shared.{name}", step=60)
+            st.form_submit_button("Show", type="primary", on_click=_write_instants)
+        st.caption(range_text_utc(past.shown), width="content")
+
+
+def _write_named() -> None:
+    name = st.session_state["shared.range"]
+    address.write_state(range_name=name or ViewState().range_name, from_at=None, to_at=None)
+
+
+def _write_instants() -> None:
+    start, end = (st.session_state[f"shared.{name}"] for name in ("from", "to"))
+    if start is None or end is None or end - start < timedelta(minutes=1):
+        address.say("The range stays as it is: its end must be a minute after its start, or later.")
+        return
+    address.write_state(from_at=start.replace(tzinfo=UTC), to_at=end.replace(tzinfo=UTC))
+
+
+def drawn_range(ends: object) -> tuple[datetime, datetime] | None:
+    """Return the span of a box drawn over an axis of time, to the minute; null where it is none, or under a minute.
+
+    >>> drawn_range(["2026-11-29 12:00:30.1", "2026-11-29 11:00"])[1].isoformat()
+    '2026-11-29T12:01:00+00:00'
+    >>> drawn_range(["x", None]) is None
+    True
+    """
+    if not isinstance(ends, list | tuple) or len(ends) != 2 or not all(isinstance(end, str) for end in ends):
+        return None
+    try:
+        start, end = sorted(datetime.fromisoformat(text).replace(tzinfo=UTC) for text in ends)
+    except ValueError:
+        return None
+    start = start.replace(second=0, microsecond=0)
+    whole = end.replace(second=0, microsecond=0)
+    end = whole if whole == end else whole + timedelta(minutes=1)
+    return (start, end) if end - start >= timedelta(minutes=1) else None
+
+
+def annotations() -> tuple[tuple[Annotation, ...], str | None]:
+    """Return what the file of ``HORDE_POLICY_ANNOTATIONS`` holds, and what is wrong with it; nothing if none is set."""
+    configured = os.environ.get(ANNOTATIONS_SETTING, "").strip()
+    if not configured:
+        return (), None
+    try:
+        return read_annotations(Path(configured)), None
+    except InputError as error:
+        return (), visible(str(error))
+
+
+def store_standing(now: datetime) -> tuple[StoreInfo, tuple[RecorderStatus, ...]] | str:
+    """Return what the configured history holds and how its recorders stand; or the sentence that says why not."""
+    try:
+        store = open_store()
+        return HISTORY_NEEDS if store is None else (store_info(store), recorder_statuses(store, now))
+    except HordePolicyError as error:
+        return f"The history cannot be read: {visible(str(error))}."

@@ -1,0 +1,141 @@
+"""The Model page's parts: which models are asked for, the two figures, the refused client's sentence, the workers."""
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from horde_policy.board.detail import ModelDetail
+from horde_policy.board.moves import way_back
+from horde_policy.ui import address, components
+from horde_policy.ui.charts import show_figure, theme_mode
+from horde_policy.ui.page import Opened
+from horde_policy.ui.tables import show_grid
+from horde_policy.ui.what_if import Outcome
+from horde_policy.views import model
+from horde_policy.views.figures.model import CurvePoint, add_other_rules, add_trail, add_tried, curve_alt, fig_curve
+from horde_policy.views.figures.sizes import add_rules_over_sizes, fig_sizes, sizes_alt
+from horde_policy.views.other_rules import OtherRules, rules_sentence
+from horde_policy.views.state import MOST_NAMES, ViewState
+from horde_policy.views.text import count, visible
+from horde_policy.views.what_if import way_back_sentence
+
+__all__ = ["choose_models", "show_figures", "show_refusal", "show_sentences", "show_tiles", "show_unknowns", "show_workers"]
+
+
+def choose_models(state: ViewState, names: Sequence[str]) -> None:
+    """Show the models that the request names, any model for none; one that is gone stays in the list (T7)."""
+    key = "model.models"
+    present = set(names)
+    address.seed(key, list(state.models))
+    st.multiselect(
+        "Models the request names",
+        [*names, *(name for name in state.models if name not in present)],
+        format_func=lambda name: visible(name) + ("" if name in present else " (gone)"),
+        key=key,
+        max_selections=MOST_NAMES,
+        placeholder="any model",
+        on_change=lambda: address.write_state(models=tuple(st.session_state[key])),
+        help="A request may name several models, or none: then any model will do.",
+    )
+
+
+def show_tiles(detail: ModelDetail) -> None:
+    """Show the row of figures."""
+    components.pulse(key="model.pulse", data={"tiles": model.detail_tiles(detail)})
+
+
+def show_figures(
+    opened: Opened, detail: ModelDetail, rules: OtherRules, found: Outcome | None, trail_waits_s: Sequence[float | None]
+) -> None:
+    """Show the curve with the live point, its trail and what is tried, and the allowance over the size; both with all rules."""
+    settings, measure, waits, mode = opened.board.settings, detail.measure, detail.measure.waits, theme_mode()
+    low_s, named_s, high_s = (None, None, None) if waits is None else (waits.low_s, waits.named_s, waits.worst_s)
+    left, right = st.columns(2, gap="medium")
+    with left:
+        st.header("Allowance over the estimated wait", anchor=False)
+        figure = fig_curve(settings, state=measure.state, low_s=low_s, named_s=named_s, high_s=high_s, mode=mode)
+        add_other_rules(figure, rules.old_tokens, rules.jobs_tokens, mode)
+        if trail_waits_s:
+            add_trail(figure, settings, trail_waits_s, mode)
+        if found is not None:
+            then_s = None if found.then.waits is None else found.then.waits.named_s
+            add_tried(figure, found.settings, CurvePoint(then_s, found.then.state), mode)
+        show_figure(figure, alt=curve_alt(settings, named_s, high_s), key="model.curve")
+    with right:
+        st.header("Allowance over the size asked for", anchor=False)
+        largest = measure.largest_free_request_tokens
+        steps = fig_sizes(detail.steps, settings, asked_tokens=measure.max_length, largest_free_tokens=largest, mode=mode)
+        add_rules_over_sizes(steps, detail.steps, rules.jobs_by_step, rules.old_tokens, mode)
+        show_figure(steps, alt=sizes_alt(largest), key="model.sizes")
+    st.caption(rules_sentence(rules, measure.allowance_tokens))
+
+
+def show_refusal(opened: Opened, detail: ModelDetail) -> None:
+    """Show the sentence that a client without kudos reads, for which size, and the declaration gap where there is one."""
+    refused = model.refused_request(detail, opened.board.fleet, opened.state.max_context_tokens)
+    if refused is None:
+        st.header("What a refused client reads", anchor=False)
+        st.caption("No size is refused now, or the queue is not reported and no refusal can be foretold.")
+        return
+    st.header(f"What a client without kudos reads when it asks for {count(refused.max_length)} tokens", anchor=False)
+    st.code(refused.decision.message, language=None, wrap_lines=True)
+    gap = model.gap_sentence(refused)
+    if gap is not None:
+        st.caption(gap)
+
+
+def show_workers(opened: Opened, detail: ModelDetail) -> None:
+    """Show the workers that serve the models, which count, and what each one's loss would do; then the scenarios of the wait."""
+    measure = detail.measure
+    without = model.losses_by_worker(detail, opened.board.fleet, opened.state.max_context_tokens)
+    st.header(f"Workers: {count(measure.eligible_workers)} of {count(len(detail.workers))} count", anchor=False)
+    show_grid(
+        model.WORKER_COLUMNS,
+        model.worker_rows(detail, without),
+        key="model.workers",
+        alt="Workers that serve these models, whether each counts at the size asked, and why not",
+        empty="No worker of the list serves this.",
+    )
+    rows = model.scenario_rows(detail)
+    if rows:
+        st.header("The estimated wait is one of three readings of public figures", anchor=False)
+        show_grid(
+            model.SCENARIO_COLUMNS, rows, key="model.scenarios", alt="The three scenarios of the wait, each with its reason"
+        )
+
+
+def show_sentences(opened: Opened, detail: ModelDetail, rules: OtherRules, found: Outcome | None) -> None:
+    """Show the findings and one worker's row as sentences, each with a button that copies it."""
+    settings, fleet = opened.board.settings, opened.board.fleet
+    with st.expander("Copy as a sentence", icon=":material/content_copy:"):
+        findings = [
+            model.finding_sentence(detail, settings, opened.snapshot.source, opened.snapshot.fetched_at),
+            rules_sentence(rules, detail.measure.allowance_tokens),
+            way_back_sentence(way_back(detail.measure, settings), detail.measure, settings),
+            *([] if found is None else [found.sentence]),
+        ]
+        for finding in findings:
+            st.code(finding, language=None, wrap_lines=True)
+        parts = {part.worker.worker_id: part for part in detail.workers}
+        if parts:
+            chosen = st.selectbox(
+                "A worker's row",
+                list(parts),
+                format_func=lambda worker_id: visible(parts[worker_id].worker.name or worker_id) if worker_id in parts else "",
+                key="model.sentence_of",
+            )
+            part = parts.get(chosen, detail.workers[0])
+            without = model.losses_by_worker(detail, fleet, opened.state.max_context_tokens)
+            loss = without.get(part.worker.worker_id)
+            st.code(model.worker_sentence(part, detail.measure.max_length, loss), language=None, wrap_lines=True)
+
+
+def show_unknowns(detail: ModelDetail) -> None:
+    """Show what a reader should know of these figures, and which conditions nobody reports."""
+    if detail.measure.notes:
+        st.header("To know about these figures", anchor=False)
+        for note in detail.measure.notes:
+            st.text(visible(note.text))
+    with st.expander("What decides over a worker and is not in public data", icon=":material/visibility_off:"):
+        for text in model.hidden_conditions():
+            st.markdown(f"- {text}")

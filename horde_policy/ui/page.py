@@ -1,0 +1,104 @@
+"""How a page of live figures begins and ends: the state, the source's status, what is wrong with the data."""
+
+from dataclasses import dataclass
+
+import streamlit as st
+
+from horde_policy.board.rows import Board
+from horde_policy.frames.snapshot import Snapshot
+from horde_policy.ui import address, cache, live
+from horde_policy.ui.tables import show_grid
+from horde_policy.views.exports import Stamp
+from horde_policy.views.grid import Column, Row, name_cell
+from horde_policy.views.state import ViewState
+from horde_policy.views.status import Status, problems_title
+from horde_policy.views.text import code_span
+
+__all__ = ["Opened", "open_source", "see_source", "show_no_data", "show_problems"]
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """What a page works with: the state, the snapshot, its board at the state's size, and the source's status."""
+
+    state: ViewState
+    snapshot: Snapshot
+    board: Board
+    status: Status
+
+    @property
+    def stamp(self) -> Stamp:
+        """The stamp of this page's exports."""
+        return Stamp(
+            source=self.snapshot.source,
+            synthetic=self.snapshot.synthetic,
+            fetched_at=self.snapshot.fetched_at,
+            settings_digest=self.state.settings.digest(),
+            max_length_tokens=self.state.max_length_tokens,
+            max_context_tokens=self.state.max_context_tokens,
+        )
+
+
+def see_source() -> tuple[ViewState, live.Seen | None]:
+    """Look at the source that the URL names and draw its status; null, and said so, if no such source is configured."""
+    state, _ = address.read_state()
+    seen = live.look_at(state.source)
+    if seen is None:
+        st.warning(f"The source {code_span(state.source)} is not configured on this server. Choose one above.")
+    else:
+        live.show_status(state, seen)
+    return state, seen
+
+
+def open_source() -> Opened:
+    """Look at the source that the URL names, draw its status, and return what the page works with.
+
+    Without a snapshot the page ends here, with what is known of the source in its place.
+    """
+    state, seen = see_source()
+    if seen is None:
+        st.stop()
+    if seen.snapshot is None:
+        show_no_data(seen)
+        st.stop()
+    board = cache.board_of(
+        seen.snapshot,
+        seen.snapshot_id,
+        state.settings,
+        max_length_tokens=state.max_length_tokens,
+        max_context_tokens=state.max_context_tokens,
+    )
+    return Opened(state, seen.snapshot, board, seen.status)
+
+
+def show_no_data(seen: live.Seen) -> None:
+    """Show what stands in place of figures that were never there: the page is opening, or the source fails."""
+    if seen.look.state == "waiting":
+        st.skeleton(height=90)
+        st.skeleton(height=320)
+        return
+    st.error(
+        "The source has given no answer yet. The page asks again by itself; the demo needs no network.",
+        title="No figures yet",
+        icon=":material/cloud_off:",
+    )
+
+
+def show_problems(snapshot: Snapshot) -> None:
+    """List what was wrong in the data, folded away; nothing where nothing was."""
+    if not snapshot.problems:
+        return
+    with st.expander(problems_title(snapshot.problems), icon=":material/data_alert:"):
+        columns = [
+            Column(key="subject", label="Item", kind="name"),
+            Column(key="level", label="Level"),
+            Column(key="text", label="What was found", wrap=True, wide=True),
+        ]
+        rows = [
+            Row(
+                id=str(number),
+                cells={"subject": name_cell(problem.subject), "level": problem.level, "text": {"text": problem.text}},
+            )
+            for number, problem in enumerate(snapshot.problems)
+        ]
+        show_grid(columns, rows, key="shared.problems", alt="Problems and notes in the data")

@@ -1,0 +1,244 @@
+"""The traffic and the fleets that a replay can take: bundled traces, uploads, sources' snapshots, parametric fleets.
+
+Bundled and uploaded files are read once for all viewers. An upload is named by its content, so a link to a replay of it works
+for whoever has it, as long as the server keeps the file; nothing is written to a place that stays.
+"""
+
+import hashlib
+import tempfile
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Final
+
+from horde_policy.errors import InputError
+from horde_policy.frames.snapshot import Snapshot
+from horde_policy.imports.tables import Refused
+from horde_policy.imports.trace_frame import Trace, TraceOptions, in_range
+from horde_policy.imports.traces import load_trace
+from horde_policy.replay.fill import ModelWeights, Traffic, filled
+from horde_policy.replay.fill_rule import FillRule
+from horde_policy.replay.fleets import Fleet, demand_weights, fleet_from_snapshot
+from horde_policy.replay.parametric import ParametricFleet, parametric_fleet
+from horde_policy.sources.demo import BUNDLED_FOLDER
+from horde_policy.sources.recorded import load_recorded
+
+__all__ = [
+    "BUNDLED",
+    "MOST_REQUESTS",
+    "Drawn",
+    "Library",
+    "drawn_of",
+    "fleet_of",
+    "traffic_of",
+    "upload_key",
+]
+
+TRACES_FOLDER = BUNDLED_FOLDER / "traces"
+DEMAND_FOLDER = BUNDLED_FOLDER / "recorded" / "snapshot"
+
+MOST_REQUESTS = 2_000_000
+"""More requests than this are for the command; the page says so before it starts."""
+
+KEPT_UPLOADS = 6
+UPLOAD_PREFIX = "upload-"
+DRAWN_PREFIX = "drawn/"
+
+
+@dataclass(frozen=True, slots=True)
+class Bundled:
+    """A bundled trace: its file, how it is called, and one sentence on it."""
+
+    file: str
+    title: str
+    text: str
+
+
+BUNDLED: Final[dict[str, Bundled]] = {
+    "ragpulse_week1": Bundled("ragpulse_week1.parquet", "RAGPulse, one week", "a week of a public assistant, 3,800 requests"),
+    "azure2023_conv": Bundled("azure2023_conv.parquet", "Azure 2023 conversations", "58 minutes of chats, 19,366 requests"),
+    "burstgpt1": Bundled("burstgpt1.first400.parquet", "BurstGPT, first rows", "ten hours, 400 requests"),
+    "mooncake_conversation": Bundled(
+        "mooncake_conversation.head200.jsonl", "Mooncake, first rows", "a minute or so of long conversations, 200 requests"
+    ),
+    "vidur_splitwise_conv": Bundled(
+        "vidur_splitwise_conv.head300.csv", "Vidur's Azure rows", "the first 300 requests of the Azure trace, without a date"
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drawn:
+    """A parametric fleet in an address: workers, models, median and 95th percentile of the speed, and the seed.
+
+    >>> drawn_of(Drawn().text) == Drawn()
+    True
+    """
+
+    workers: int = 35
+    models: int = 10
+    speed_median_tok_per_s: float = 10.0
+    speed_p95_tok_per_s: float = 50.0
+    seed: int = 1
+
+    @property
+    def text(self) -> str:
+        """The fleet as it stands in an address."""
+        speeds = f"{self.speed_median_tok_per_s:.10g}/{self.speed_p95_tok_per_s:.10g}"
+        return f"{DRAWN_PREFIX}{self.workers}/{self.models}/{speeds}/{self.seed}"
+
+
+def drawn_of(text: str) -> Drawn | None:
+    """Return the parametric fleet that an address names; null if it names another kind.
+
+    Raises
+    ------
+    InputError
+        It does not have five numbers.
+    """
+    if not text.startswith(DRAWN_PREFIX):
+        return None
+    parts = text.removeprefix(DRAWN_PREFIX).split("/")
+    try:
+        workers, models, median, p95, seed = parts
+        return Drawn(
+            workers=int(workers),
+            models=int(models),
+            speed_median_tok_per_s=float(median),
+            speed_p95_tok_per_s=float(p95),
+            seed=int(seed),
+        )
+    except ValueError:
+        raise InputError("fleet", "", text, "must be drawn/workers/models/median speed/95th percentile/seed") from None
+
+
+def upload_key(content: bytes) -> str:
+    """Return the key of an uploaded file: equal content has an equal key."""
+    return UPLOAD_PREFIX + hashlib.blake2b(content, digest_size=16).hexdigest()
+
+
+@dataclass(slots=True)
+class Library:
+    """The traces that have been read, shared by all viewers; the oldest uploads are dropped. Guarded by its lock."""
+
+    bundled: dict[str, Trace] = field(default_factory=dict)
+    uploads: OrderedDict[str, Trace] = field(default_factory=OrderedDict)
+    weights: list[ModelWeights | None] = field(default_factory=list)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def add(self, name: str, content: bytes, *, segment: int | None = None) -> tuple[str, Trace]:
+        """Read an uploaded file of any supported format and keep its requests.
+
+        Raises
+        ------
+        InputError
+            The file is of no supported format, breaks a rule of its format, or has no row: nothing is kept.
+        """
+        with tempfile.TemporaryDirectory() as folder:
+            # the name decides nothing but the trace's name in its draws, and may be anything
+            plain = "".join(c if c.isascii() and (c.isalnum() or c in "._-") else "_" for c in Path(name).name)[-80:].lstrip(".")
+            path = Path(folder) / (plain or "upload")
+            path.write_bytes(content)
+            trace = load_trace(path, TraceOptions(segment=segment, seed=0))
+        if not trace.frame.height:
+            raise InputError("trace", plain, 0, "rows are in the file: there is nothing to replay")
+        key = upload_key(content + (b"" if segment is None else str(segment).encode()))
+        with self.lock:
+            self.uploads[key] = trace
+            self.uploads.move_to_end(key)
+            while len(self.uploads) > KEPT_UPLOADS:
+                self.uploads.popitem(last=False)
+        return key, trace
+
+    def trace(self, key: str) -> Trace:
+        """Return the trace of a key.
+
+        Raises
+        ------
+        InputError
+            No such trace is bundled, or the upload is no longer kept.
+        """
+        if key in BUNDLED:
+            with self.lock:
+                if key not in self.bundled:
+                    self.bundled[key] = load_trace(TRACES_FOLDER / BUNDLED[key].file, TraceOptions())
+                return self.bundled[key]
+        with self.lock:
+            if key in self.uploads:
+                return self.uploads[key]
+        if key.startswith(UPLOAD_PREFIX):
+            raise InputError("traffic", "", key, "is a file that this server no longer keeps; upload it again")
+        raise InputError("traffic", "", key, "must be one of " + ", ".join(BUNDLED))
+
+    def demand(self, snapshot: Snapshot | None) -> ModelWeights:
+        """Return how often each model is asked for: by the snapshot's counts, else by those of the bundled recording."""
+        own = None if snapshot is None else demand_weights(snapshot)
+        if own is not None:
+            return own
+        with self.lock:
+            if not self.weights:
+                self.weights.append(demand_weights(load_recorded(DEMAND_FOLDER)))
+            bundled = self.weights[0]
+        if bundled is None:
+            raise InputError("fill rule", "models", "weighted", "needs request counts, and neither source has any")
+        return bundled
+
+
+def fleet_of(drawn: Drawn | None, snapshot: Snapshot | None, weights: ModelWeights, assumed_speed_tok_per_s: float) -> Fleet:
+    """Return the fleet of a choice: drawn, with the models most asked for, or a snapshot's workers as they stood.
+
+    Raises
+    ------
+    InputError
+        A parameter of the drawn fleet is out of its range, or there is no worker.
+    """
+    if drawn is not None:
+        names: list[str] = [name for name, _ in sorted(weights.counts.items(), key=lambda item: (-item[1], item[0]))]
+        wanted = ParametricFleet(
+            workers=drawn.workers,
+            models=names[: max(0, drawn.models)] or drawn.models,
+            speed_median_tok_per_s=drawn.speed_median_tok_per_s,
+            speed_p95_tok_per_s=drawn.speed_p95_tok_per_s,
+            seed=drawn.seed,
+        )
+        return parametric_fleet(wanted)
+    if snapshot is None:
+        raise InputError("fleet", "", None, "has no snapshot yet; the source has not answered")
+    return fleet_from_snapshot(snapshot, assumed_speed_tok_per_s=assumed_speed_tok_per_s)
+
+
+def traffic_of(
+    trace: Trace, rule: FillRule, weights: ModelWeights, *, hours: tuple[float, ...], copies: int, keep_percent: int
+) -> Traffic:
+    """Return the traffic of a trace: cut to a range, filled by the rule, thinned and superposed.
+
+    Parameters
+    ----------
+    trace, rule, weights
+        The requests, what fills them, and how often each model is asked for.
+    hours
+        From and to, after the first request; empty for all.
+    copies, keep_percent
+        The load: so many copies, of each so many percent.
+
+    Raises
+    ------
+    InputError
+        The range holds no request, or the load is more than :data:`MOST_REQUESTS`.
+    """
+    cut = trace
+    if hours:
+        refused = Refused()
+        frame = in_range(trace.frame, TraceOptions(from_s=hours[0] * 3600, to_s=hours[1] * 3600), refused)
+        lost: Mapping[str, int] = {**trace.refused, **{r: trace.refused.get(r, 0) + n for r, n in refused.counts.items()}}
+        cut = replace(trace, frame=frame, refused=lost)
+    if not cut.frame.height:
+        raise InputError("range", "", "-".join(f"{h:g}" for h in hours), "holds no request of the traffic; choose another")
+    expected = cut.frame.height * copies * keep_percent // 100
+    if expected > MOST_REQUESTS:
+        hint = "choose a shorter range, fewer copies or a smaller share, or use the replay command, which has no limit"
+        raise InputError("traffic", "load", expected, f"requests are more than the page's {MOST_REQUESTS:,}", hint=hint)
+    used = weights if rule.models == "weighted" else None
+    return filled(cut, rule, weights=used, thin=keep_percent / 100, superpose=copies)

@@ -1,0 +1,346 @@
+"""The Replay page's parts: what is asked of the desk, how far it is, the results, the files."""
+
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+import streamlit as st
+
+from horde_policy.clock import SystemClock
+from horde_policy.errors import HordePolicyError, InputError
+from horde_policy.frames.snapshot import Snapshot
+from horde_policy.replay.fill import Traffic
+from horde_policy.replay.fill_rule import FillRule
+from horde_policy.replay.fleets import Fleet
+from horde_policy.ui import address, live
+from horde_policy.ui.charts import show_figure, theme_mode
+from horde_policy.ui.replay_desk import Desk, Job, Replayed, desk
+from horde_policy.ui.replay_inputs import drawn_of, fleet_of, traffic_of
+from horde_policy.ui.tables import show_grid
+from horde_policy.views import replay_words as words
+from horde_policy.views.figures import replay as figures
+from horde_policy.views.replay_exports import ReplayStamp, figures_csv, requests_parquet
+from horde_policy.views.replay_results import OUTCOMES, REQUESTERS, models_asked_for
+from horde_policy.views.replay_runs import Run, runs_of
+from horde_policy.views.report_replay import replay_report
+from horde_policy.views.state import ViewState
+from horde_policy.views.text import code_span, count, escape_markdown, visible
+
+__all__ = [
+    "Opened",
+    "open_replay",
+    "replayed",
+    "show_details",
+    "show_figures",
+    "show_files",
+    "show_inputs",
+    "show_notes",
+    "show_runs",
+]
+
+WAIT_S = 1.5
+"""A page waits so long for its replay before it shows how far it is."""
+LOOK_EVERY_S = 0.5
+VIEWER = "replay.viewer"
+KEPT = "replay.kept"
+MOST_KEPT = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """What the page works with before anything is replayed."""
+
+    state: ViewState
+    desk: Desk
+    runs: tuple[Run, ...]
+    notes: tuple[str, ...]
+    sources: Mapping[str, str]
+    length: timedelta | None
+
+
+def open_replay() -> Opened:
+    """Read the address, and the traffic that it names as far as to know its length."""
+    state, _ = address.read_state()
+    runs, notes = runs_of(state.runs, state.settings)
+    bench = desk()
+    try:
+        frame = bench.library.trace(state.traffic).frame
+        length = frame["created"].max() - frame["created"].min()  # type: ignore[operator]
+    except HordePolicyError:
+        length = None
+    assert length is None or isinstance(length, timedelta)
+    return Opened(state, bench, runs, notes, live.source_labels(), length)
+
+
+def show_notes(opened: Opened) -> None:
+    """Say which settings of the address are left out, and why."""
+    for note in opened.notes:
+        st.warning(escape_markdown(note), icon=":material/info:")
+
+
+def _snapshot(state: ViewState) -> tuple[Snapshot | None, str]:
+    """Return the snapshot that the fleet and its statistics come from, and its id; asked only when due."""
+    source = state.source if state.fleet == "source" or state.fleet.startswith("drawn/") else state.fleet
+    seen = live.look_at(source)
+    if seen is None or seen.snapshot is None:
+        return None, ""
+    return seen.snapshot, seen.snapshot_id
+
+
+def replayed(opened: Opened) -> Replayed | None:
+    """Return what comes of the replay that the address names; null while it is made, or when it cannot be."""
+    state = opened.state
+    viewer: str = st.session_state.setdefault(VIEWER, uuid.uuid4().hex)
+    snapshot, snapshot_id = _snapshot(state)
+    speed = state.settings.assumed_speed_tok_per_s
+    key = "|".join(
+        [
+            state.traffic,
+            str(state.hours),
+            str(state.copies),
+            str(state.keep_percent),
+            state.fill,
+            state.fleet,
+            snapshot_id,
+            str(speed),
+        ]
+    )
+
+    def make() -> tuple[Traffic, Fleet]:
+        library = opened.desk.library
+        drawn = drawn_of(state.fleet)
+        if drawn is None and snapshot is None:
+            raise InputError("fleet", "", state.fleet, "is no source that is configured here, or it has not answered yet")
+        weights = library.demand(snapshot)
+        traffic = traffic_of(
+            library.trace(state.traffic),
+            FillRule.parsed(state.fill),
+            weights,
+            hours=state.hours,
+            copies=state.copies,
+            keep_percent=state.keep_percent,
+        )
+        return traffic, fleet_of(drawn, snapshot, weights, speed)
+
+    job = opened.desk.ask(viewer, key, make, opened.runs)
+    job.done.wait(WAIT_S)
+    if job.cancelled.is_set():
+        _show_cancelled(opened.desk, viewer)
+        return None
+    if not job.done.is_set():
+        _show_progress(job)
+        return None
+    if job.error is not None:
+        st.error(escape_markdown(job.error), title="Nothing could be replayed", icon=":material/error:")
+        opened.desk.forget(viewer)
+        return None
+    return job.result
+
+
+def _show_progress(job: Job) -> None:
+    def look() -> None:
+        if job.done.is_set() or job.cancelled.is_set():
+            st.rerun()
+        st.progress(job.share, text=f"{job.stage[:1].upper()}{job.stage[1:]} …")
+        st.button("Cancel", key="replay.cancel", icon=":material/cancel:", on_click=job.cancelled.set)
+
+    st.fragment(look, run_every=LOOK_EVERY_S)()
+    st.skeleton(height=320)
+
+
+def _show_cancelled(bench: Desk, viewer: str) -> None:
+    st.info("The replay was cancelled; nothing of it is kept.", icon=":material/cancel:")
+    st.button("Replay again", key="replay.again", icon=":material/replay:", on_click=bench.forget, args=(viewer,))
+
+
+# --- results ------------------------------------------------------------------------------------------------------------
+
+
+def show_inputs(result: Replayed) -> None:
+    """Show what stands on every result: traffic, fleet and fill rule, and what of them is made up."""
+    traffic, fleet = result.inputs.traffic.stamp, result.inputs.fleet.stamp
+    st.markdown(
+        "  \n".join(
+            f"**{name}** {code_span(text) if name == 'Fill rule' else escape_markdown(text)}"
+            for name, text in words.inputs_words(traffic, fleet)
+        )
+    )
+
+
+def show_runs(result: Replayed) -> None:
+    """Show the runs side by side."""
+    show_grid(
+        words.RUN_COLUMNS,
+        words.run_rows(result.scores, result.changes),
+        key="replay.runs",
+        alt="The baseline and the settings compared: outcomes, waits, what did not finish, who fares better or worse",
+    )
+
+
+def show_figures(result: Replayed) -> None:
+    """Show the four figures and their choosers."""
+    scores, mode = result.scores, theme_mode()
+    left, right = st.columns(2, gap="medium")
+    with left:
+        _changes(result)
+        st.header("Who gets what", anchor=False)
+        by = _chosen("Outcomes by", {"requester": "by requester", "requested_size": "by size asked for"}, "replay.by")
+        show_figure(figures.fig_mix(scores, by, mode), alt=figures.mix_alt(scores), key="replay.mix")
+    with right:
+        st.header("How long admitted requests wait", anchor=False)
+        with st.container(horizontal=True):
+            requester = _optional("Requester", REQUESTERS, "all requesters", "replay.requester")
+            outcome = _optional("Outcome", OUTCOMES[:3], "all admitted", "replay.outcome")
+        show_figure(
+            figures.fig_waits(scores, requester=requester, outcome=outcome, mode=mode),
+            alt=figures.waits_alt(scores, requester),
+            key="replay.waits",
+        )
+        st.header("The allowance over time", anchor=False)
+        model = _model(scores)
+        dated = bool(result.inputs.traffic.stamp["dated"])
+        show_figure(
+            figures.fig_allowance(scores, model, dated=dated, mode=mode),
+            alt=figures.allowance_alt(scores, visible(model)),
+            key="replay.allowance",
+        )
+
+
+def _changes(result: Replayed) -> None:
+    st.header("Who gains and who loses against the baseline", anchor=False)
+    if not result.changes:
+        st.caption("Nothing is compared. Add settings above.")
+        return
+    show_figure(figures.fig_changes(result.changes, theme_mode()), alt=figures.changes_alt(result.changes), key="replay.changes")
+
+
+def _chosen(label: str, options: Mapping[str, str], key: str) -> str:
+    if st.session_state.get(key) not in options:
+        st.session_state[key] = next(iter(options))
+    st.segmented_control(
+        label, list(options), format_func=options.__getitem__, key=key, required=True, label_visibility="collapsed"
+    )
+    return str(st.session_state[key])
+
+
+def _optional(label: str, options: Sequence[str], everything: str, key: str) -> str | None:
+    chosen = st.selectbox(
+        label,
+        ["", *options],
+        format_func=lambda word: word.replace("_", " ") or everything,
+        key=key,
+        label_visibility="collapsed",
+        width=170,
+    )
+    return chosen or None
+
+
+def _model(scores: Sequence[tuple[Run, object]]) -> str:
+    key = "replay.model"
+    names = models_asked_for(scores[0][1])  # type: ignore[arg-type]
+    if st.session_state.get(key) not in names:
+        st.session_state[key] = names[0]
+    return str(st.selectbox("Model", names, format_func=visible, key=key, label_visibility="collapsed", width=320))
+
+
+def show_details(result: Replayed) -> None:
+    """Show the largest differences, and folded away the waits, what did not finish, agreement and the file's problems."""
+    if result.changes:
+        st.header("The largest differences from the baseline", anchor=False)
+        letter = _chosen("Run", {run.letter: run.title for run, _ in result.runs[1:]}, "replay.differences-of")
+        show_grid(
+            words.DIFFERENCE_COLUMNS,
+            words.difference_rows(result.changes[letter]),
+            key="replay.differences",
+            alt=f"Requests that fare most differently in run {letter} than under the baseline",
+            empty="Every request fares as under the baseline.",
+        )
+    agreement = words.agreement_rows(result.scores)
+    if agreement:
+        st.header("Recorded and replayed outcomes", anchor=False)
+        show_grid(words.AGREEMENT_COLUMNS, agreement, key="replay.agreement", alt="Recorded against replayed outcomes, by run")
+    with st.expander("Queue waits by requester and outcome", icon=":material/hourglass_empty:"):
+        show_grid(words.WAIT_COLUMNS, words.wait_rows(result.scores), key="replay.waits-table", alt="Queue waits by run")
+    with st.expander("Admitted and not finished", icon=":material/timer_off:"):
+        st.caption("Expired: no worker took it within its time. Over 150 s: what the server's limit of a job would have ended.")
+        show_grid(
+            words.UNFINISHED_COLUMNS, words.unfinished_rows(result.scores), key="replay.unfinished", alt="Unfinished by run"
+        )
+    problems = result.inputs.traffic.stamp["problems"]
+    if problems:
+        with st.expander(f"{count(len(problems))} notes on the traffic's file", icon=":material/data_alert:"):
+            for problem in problems:
+                st.text(visible(problem))
+
+
+# --- files and kept comparisons ------------------------------------------------------------------------------------------
+
+
+def show_files(opened: Opened, result: Replayed) -> None:
+    """Offer the replay as a report and as files, made when asked for; and keep the comparison for this session."""
+    stamp = ReplayStamp(
+        traffic=result.inputs.traffic.stamp, fleet=result.inputs.fleet.stamp, runs=tuple(run for run, _ in result.runs)
+    )
+    scores, changes = result.scores, result.changes
+    model = str(st.session_state.get("replay.model", ""))
+    with st.container(horizontal=True, vertical_alignment="center"):
+        offers = (
+            (
+                "Report", "report", "html", "text/html", "One HTML file with everything, which opens without a network.",
+                lambda: replay_report(scores, changes, stamp, made_at=_now(), model=model),
+            ),
+            (
+                "Figures (CSV)", "figures", "csv", "text/csv", "Every figure of every run, with its unit.",
+                lambda: figures_csv(scores, changes, stamp),
+            ),
+            (
+                "Requests (Parquet)", "requests", "parquet", "application/vnd.apache.parquet",
+                "Every request of every run, with what became of it.",
+                lambda: requests_parquet({run.letter: ran.sent for run, ran in result.runs}, stamp),
+            ),
+        )  # fmt: skip
+        for label, what, ending, mime, text, made in offers:
+            st.download_button(
+                label,
+                made,
+                f"{stamp.name}_{what}.{ending}",
+                mime,
+                key=f"replay.{what}",
+                on_click="ignore",
+                type="tertiary",
+                icon=":material/download:",
+                help=text,
+            )
+        st.button(
+            "Keep in this session",
+            key="replay.keep-this",
+            icon=":material/bookmark_add:",
+            type="tertiary",
+            on_click=_keep,
+            args=(opened, words.headline(scores, changes), [run.digest for run, _ in result.runs]),
+        )
+    _show_kept()
+
+
+def _now() -> datetime:
+    return SystemClock().now().astimezone(UTC)
+
+
+def _keep(opened: Opened, title: str, digests: list[str]) -> None:
+    kept: list[tuple[dict[str, list[str]], str, str]] = st.session_state.setdefault(KEPT, [])
+    entry = (opened.state.query(address.deployment_settings()), title, " · ".join(digests))
+    if entry not in kept:
+        kept.append(entry)
+        del kept[:-MOST_KEPT]
+
+
+def _show_kept() -> None:
+    kept: list[tuple[dict[str, list[str]], str, str]] = st.session_state.get(KEPT, [])
+    if not kept:
+        return
+    st.header("Kept in this session", anchor=False)
+    for number, (query, title, digests) in enumerate(kept):
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.button("Open", key=f"replay.kept-{number}", on_click=st.query_params.from_dict, args=(query,), type="tertiary")
+            st.markdown(f"{escape_markdown(title)} {code_span(digests)}")

@@ -1,0 +1,120 @@
+"""What stands around every page: the navigation, the shared controls, the status of the source, notices.
+
+The navigation is made of links that carry the shared part of the state, so that each is a real link: it opens in a new tab as
+in this one, and back and forward find what was shown.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import streamlit as st
+
+from horde_policy.errors import ConfigError
+from horde_policy.ui import address, controls, live
+from horde_policy.views.state import ViewState
+from horde_policy.views.text import escape_markdown
+
+__all__ = ["PageEntry", "frame", "navigation"]
+
+FOLDER = Path(__file__).parent
+SIDEBAR_PX = 220
+MARGINS = """<style>
+[data-testid="stMainBlockContainer"] { padding-left: clamp(0.9rem, 2.2vw, 2rem); padding-right: clamp(0.9rem, 2.2vw, 2rem); }
+[data-testid="stSidebarUserContent"] { padding-left: 0.9rem; padding-right: 0.9rem; }
+</style>"""
+"""Streamlit's wide layout keeps 5 rem at each side, which no setting changes and a board has no room for."""
+
+WALL = """<style>
+html { font-size: 19px; }
+[data-testid="stSidebar"], [data-testid="stHeader"], [data-testid="stExpandSidebarButton"] { display: none; }
+[data-testid="stMainBlockContainer"] { padding-top: 1rem; }
+</style>"""
+"""For a screen on a wall: larger, without controls."""
+
+
+@dataclass(frozen=True, slots=True)
+class PageEntry:
+    """One page of the navigation: its file, its name in the address, its title, icon, and the question it answers."""
+
+    file: Path
+    url_path: str
+    title: str
+    icon: str
+    question: str
+
+
+def navigation(sections: Mapping[str, Sequence[PageEntry]]) -> "Navigation":
+    """Register the pages and draw their links; return the page that was asked for.
+
+    The first page of the first section stands at the address without a name, too: the app's first page.
+    """
+    entries = [entry for section in sections.values() for entry in section]
+    first = entries[0]
+    pages = {entry.url_path: _page(entry) for entry in entries}
+    start = st.Page(first.file, title=first.title, url_path="start", default=True)
+    current = st.navigation([start, *pages.values()], position="hidden")
+    here = first.url_path if current.url_path == "" else current.url_path
+    return Navigation(sections, pages | ({first.url_path: start} if current.url_path == "" else {}), current, here)
+
+
+def _page(entry: PageEntry) -> "st.Page":
+    return st.Page(entry.file, title=entry.title, url_path=entry.url_path, help=entry.question)
+
+
+@dataclass(frozen=True, slots=True)
+class Navigation:
+    """The pages registered, the one that runs, and its name in the address."""
+
+    sections: Mapping[str, Sequence[PageEntry]]
+    pages: Mapping[str, "st.Page"]
+    current: "st.Page"
+    here: str
+
+    def run(self) -> None:
+        """Run the page that was asked for."""
+        self.current.run()
+
+    def draw(self, state: ViewState) -> None:
+        """Draw the links, section by section; each carries what all pages share."""
+        query = state.shared_query(address.deployment_settings())
+        with st.sidebar:
+            for section, entries in self.sections.items():
+                st.caption(section)
+                for entry in entries:
+                    st.page_link(
+                        self.pages[entry.url_path], label=entry.title, icon=entry.icon, help=entry.question, query_params=query
+                    )
+
+
+def frame(sections: Mapping[str, Sequence[PageEntry]]) -> Navigation:
+    """Draw everything around the page, and return the navigation, whose page is still to be run."""
+    page = navigation(sections)
+    # A page's own icon would make the browser fetch its picture from another host, so the app has a picture of its own.
+    st.set_page_config(
+        page_title=f"{page.current.title} · horde policy",
+        page_icon=str(FOLDER / "icon.png"),
+        layout="wide",
+        initial_sidebar_state=SIDEBAR_PX,
+    )
+    st.logo(str(FOLDER / "wordmark.svg"), icon_image=str(FOLDER / "mark.svg"), size="large")
+    address.begin_run()
+    try:
+        state, notes = address.read_state()
+    except ConfigError as error:
+        st.error(escape_markdown(str(error)), title="The settings of this deployment make no sense", icon=":material/build:")
+        st.stop()
+    st.html(MARGINS + (WALL if state.wall else ""))
+    if state.wall:
+        return page
+    page.draw(state)
+    with st.container(horizontal=True, vertical_alignment="center", key="shared.controls"):
+        controls.source_chooser(live.source_labels(), state)
+        controls.refresh_chooser(state)
+        controls.size_chooser(state)
+        controls.request_and_settings(state)
+    problems = (problem.text for problem in live.source_problems())
+    # What a link or the configuration says may hold anything: it is shown as text and never as Markdown.
+    for text in (*notes, *address.take_notices(), *problems):
+        st.warning(escape_markdown(text), icon=":material/info:")
+    return page

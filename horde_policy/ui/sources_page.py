@@ -1,0 +1,72 @@
+"""The Sources page's parts: every source and how it stands, what is wrong in the data, the recorder and its store."""
+
+from datetime import datetime
+
+import streamlit as st
+
+from horde_policy.ui import address, history, live
+from horde_policy.ui.tables import show_grid
+from horde_policy.views import sources
+from horde_policy.views.state import ViewState
+from horde_policy.views.text import escape_markdown, instant
+
+__all__ = ["figures", "show_history", "show_problems", "show_sources"]
+
+
+def figures() -> tuple[tuple[sources.SourceFigures, ...], datetime]:
+    """Return every configured source as it stands, and the present; nothing is asked."""
+    standings, now = live.standings()
+    return tuple(
+        sources.SourceFigures(
+            standing.entry.key,
+            standing.entry.title,
+            standing.entry.kind,
+            standing.entry.where,
+            standing.look,
+            {name: (limit.limit, limit.remaining) for name, limit in standing.limits.items()},
+        )
+        for standing in standings
+    ), now
+
+
+def show_sources(found: tuple[sources.SourceFigures, ...], state: ViewState, now: datetime) -> None:
+    """Show every configured source; opening a row chooses it. One that was never chosen was never asked."""
+    show_grid(
+        sources.SOURCE_COLUMNS,
+        sources.source_rows(found, now, address.links(state).within),
+        key="sources.list",
+        alt="Configured sources with their state, age, rate limit and problems",
+        here="sources",
+        target="sources",
+    )
+    st.caption(f"As of {instant(now)}. A source is asked only when somebody has chosen it; open a row to choose it.")
+
+
+def show_problems(found: tuple[sources.SourceFigures, ...]) -> None:
+    """Show what is wrong in the configuration and in the data of the sources in use."""
+    st.header("Problems and notes in the data", anchor=False)
+    show_grid(
+        sources.PROBLEM_COLUMNS,
+        sources.problem_rows(found, live.source_problems()),
+        key="sources.problems",
+        alt="Problems and notes in the configuration and the data of the sources in use",
+        empty="No source in use has a problem or a note.",
+    )
+
+
+def show_history(now: datetime) -> None:
+    """Show the configured history: what its store holds, and how its recorders stand; what it would need without one."""
+    st.header("History", anchor=False)
+    standing = history.store_standing(now)
+    if isinstance(standing, str):
+        history.say_missing(standing)
+        return
+    info, recorders = standing
+    st.caption(escape_markdown(sources.store_sentence(info)))
+    show_grid(
+        sources.RECORDED_COLUMNS,
+        sources.recorded_rows(info, recorders),
+        key="sources.recorded",
+        alt="Sources in the history with their recorder, span and gaps",
+        empty="The store holds no source yet: the recorder has not stored its first poll.",
+    )

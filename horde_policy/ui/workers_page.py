@@ -1,0 +1,92 @@
+"""The Workers page's parts: who carries what, what hangs on one worker, who was there over the range and is gone."""
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from horde_policy.board.moves import SinglePoint
+from horde_policy.ui import address, components, history
+from horde_policy.ui.charts import show_figure, theme_mode
+from horde_policy.ui.page import Opened
+from horde_policy.ui.tables import show_grid
+from horde_policy.views import workers
+from horde_policy.views.figures.history import MOST_WORKERS_DRAWN, fig_presence, presence_alt
+from horde_policy.views.state import MOST_FIND_CHARACTERS
+from horde_policy.views.text import count
+from horde_policy.views.words import filtered_note
+
+__all__ = ["show_past", "show_points", "show_tiles", "show_workers"]
+
+
+def show_tiles(opened: Opened, points: Sequence[SinglePoint]) -> None:
+    """Show the row of figures."""
+    components.pulse(key="workers.pulse", data={"tiles": workers.fleet_tiles(opened.board, points)})
+
+
+def show_workers(opened: Opened, points: Sequence[SinglePoint], past: history.Past | str) -> None:
+    """Show one row a worker that the words typed leave, each a link to the models that it serves."""
+    state, board = opened.state, opened.board
+    key = "workers.find"
+    address.seed(key, state.find)
+    st.text_input(
+        "Find a worker or a model",
+        key=key,
+        type="search",
+        live="400ms",
+        max_chars=MOST_FIND_CHARACTERS,
+        placeholder="Find a worker or a model",
+        label_visibility="collapsed",
+        icon=":material/search:",
+        on_change=lambda: address.write_state(find=str(st.session_state[key] or "")[:MOST_FIND_CHARACTERS]),
+        width=280,
+    )
+    listed = board.fleet.workers
+    shown = workers.shown_workers(listed, state.find, board.settings)
+    known = {} if isinstance(past, str) else {row["worker_id"]: row for row in past.workers().iter_rows(named=True)}
+    show_grid(
+        workers.worker_columns(with_history=not isinstance(past, str)),
+        workers.worker_rows(shown, board, points, known, address.links(state).elsewhere),
+        key="workers.list",
+        alt="Workers of the list with their speeds, sizes, models and state",
+        empty="The list has no worker." if not listed else filtered_note(len(listed), "workers"),
+        here="workers",
+        target="model",
+    )
+    if shown and len(shown) < len(listed):
+        st.caption(f"{count(len(shown))} workers; {count(len(listed) - len(shown))} hidden by the words typed.")
+
+
+def show_points(opened: Opened, points: Sequence[SinglePoint]) -> None:
+    """Show the models that one eligible worker carries, and what their allowance becomes without it."""
+    st.header("Single points of failure", anchor=False)
+    show_grid(
+        workers.POINT_COLUMNS,
+        workers.point_rows(points, opened.board.settings.ceiling_tokens, address.links(opened.state).elsewhere),
+        key="workers.points",
+        alt=f"Models that exactly one eligible worker carries at {count(opened.board.max_length)} tokens",
+        empty=f"No model hangs on a single worker at {count(opened.board.max_length)} tokens.",
+        here="workers",
+        target="model",
+    )
+
+
+def show_past(opened: Opened, past: history.Past | str) -> None:
+    """Show when each worker was there over the range, and since when the others are gone."""
+    st.header("There over the range, and gone since", anchor=False)
+    if isinstance(past, str):
+        history.say_missing(past)
+        return
+    history.choose_range(opened.state, past)
+    over_range = past.workers()
+    longest = over_range.sort("present_ratio", "worker_id", descending=[True, False]).head(MOST_WORKERS_DRAWN)
+    order = longest["worker_id"].to_list()
+    names = [name or worker_id for name, worker_id in longest.select("name", "worker_id").iter_rows()]
+    figure = fig_presence(past.periods(), order, names, min(past.shown.end, past.last), past.gaps(), theme_mode())
+    show_figure(figure, alt=presence_alt(over_range.height, len(order)), key="workers.presence")
+    show_grid(
+        workers.GONE_COLUMNS,
+        workers.gone_rows(over_range),
+        key="workers.gone",
+        alt="Workers that were there over the range and are gone at its end",
+        empty="Nobody who was there over the range is gone at its end.",
+    )

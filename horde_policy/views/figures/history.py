@@ -1,0 +1,232 @@
+"""Figures over time: how an allowance went, with the days before behind it; and which workers were there."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
+
+import plotly.graph_objects as go
+import polars as pl
+
+from horde_policy.settings import AllowanceSettings
+from horde_policy.views.figures.style import ACCENT, FAINT, STATE_COLOURS, TEXT, Mode, base_figure, utc_axis
+from horde_policy.views.text import count, escape_plotly, shortened, visible
+
+__all__ = ["Behind", "Mark", "fig_presence", "fig_trend", "presence_alt", "trend_alt"]
+
+
+@dataclass(frozen=True, slots=True)
+class Behind:
+    """A line of an earlier time, moved onto the range: its word, and a frame with ``at`` and ``allowance_tokens``."""
+
+    word: str
+    frame: pl.DataFrame
+    dash: str
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Something that happened at an instant or lasted to another; the text is not trusted."""
+
+    at: datetime
+    to: datetime | None
+    text: str
+
+
+def _times(frame: pl.DataFrame, column: str = "at") -> list[datetime | None]:
+    """Return instants as the wall time of UTC, since Plotly drops the zone."""
+    return frame[column].dt.convert_time_zone("UTC").dt.replace_time_zone(None).to_list()
+
+
+def _naive(at: datetime) -> datetime:
+    return at.astimezone(UTC).replace(tzinfo=None)
+
+
+def trend_alt(frame: pl.DataFrame, gaps: int) -> str:
+    """Return what the figure shows, in one sentence.
+
+    >>> trend_alt(pl.DataFrame({"allowance_tokens": [4096, 512, 2048]}), 1)
+    'Free output allowance over the range: between 512 and 4,096 tokens, 2,048 at its end; 1 gap in the history.'
+    """
+    known = frame["allowance_tokens"].drop_nulls()
+    told = "1 gap" if gaps == 1 else f"{count(gaps)} gaps"
+    if known.is_empty():
+        return f"Free output allowance over the range: not known at any time; {told} in the history."
+    least, most, last = known.min(), known.max(), known[-1]
+    span = f"between {count(least)} and {count(most)} tokens, {count(last)} at its end"  # type: ignore[arg-type]
+    return f"Free output allowance over the range: {span}; {told} in the history."
+
+
+def fig_trend(
+    frame: pl.DataFrame,
+    settings: AllowanceSettings,
+    mode: Mode,
+    *,
+    behind: Sequence[Behind] = (),
+    gaps: pl.DataFrame | None = None,
+    marks: Sequence[Mark] = (),
+) -> go.Figure:
+    """Return the allowance over time as steps, earlier days behind it, gaps hatched and never drawn over, marks labelled.
+
+    Parameters
+    ----------
+    frame
+        ``at`` and ``allowance_tokens``; null is not known and breaks the line.
+    settings
+        The ceiling and the floor.
+    mode
+        The viewer's theme.
+    behind
+        Earlier lines, moved onto the range.
+    gaps
+        Frame with ``from`` and ``to``.
+    marks
+        Annotations within the range.
+    """
+    figure = base_figure(height_px=300)
+    for line in behind:
+        figure.add_scatter(
+            x=_times(line.frame),
+            y=line.frame["allowance_tokens"].to_list(),
+            mode="lines",
+            name=line.word,
+            line={"color": FAINT[mode], "width": 1.4, "dash": line.dash, "shape": "hv"},
+            hovertemplate=f"{line.word}: %{{y:,}} tokens<extra></extra>",
+        )
+    broken = _broken(frame, gaps)
+    figure.add_scatter(
+        x=_times(broken),
+        y=broken["allowance_tokens"].to_list(),
+        # Markers that nobody sees: without any, a box drawn over the figure selects no span of time.
+        mode="lines+markers",
+        name="this range",
+        marker={"size": 1, "color": ACCENT[mode]},
+        line={"color": ACCENT[mode], "width": 2.4, "shape": "hv"},
+        hovertemplate="%{x|%d %b %H:%M} UTC: %{y:,} tokens<extra></extra>",
+    )
+    _draw_gaps(figure, gaps, mode)
+    _draw_marks(figure, marks, mode)
+    figure.update_layout(
+        showlegend=bool(behind),
+        legend={"orientation": "h", "y": 1.12, "x": 0, "yanchor": "bottom"},
+        dragmode="select",
+        selectdirection="h",
+    )
+    utc_axis(figure)
+    figure.update_yaxes(title={"text": "free output allowance (tokens)"}, range=[0, settings.ceiling_tokens * 1.12])
+    return figure
+
+
+def _broken(frame: pl.DataFrame, gaps: pl.DataFrame | None) -> pl.DataFrame:
+    """Return the line with nothing known from the beginning of each gap on, so that a gap is never drawn over.
+
+    What is known holds up to that instant: the last value is told there once more, since a step ends at its next point.
+
+    >>> at = [datetime(2026, 11, 29, hour, tzinfo=UTC) for hour in (0, 6)]
+    >>> gap = pl.DataFrame({"from": [datetime(2026, 11, 29, 2, tzinfo=UTC)], "to": [at[1]]})
+    >>> _broken(pl.DataFrame({"at": at, "allowance_tokens": [9, 5]}), gap)["allowance_tokens"].to_list()
+    [9, 9, None, 5]
+    """
+    line = frame.select("at", "allowance_tokens").sort("at")
+    value = pl.col("allowance_tokens")
+    if gaps is not None and not gaps.is_empty() and line.height:
+        within = gaps.filter(pl.col("from") >= line["at"][0])
+        breaks = within.select(at=pl.col("from").cast(line.schema["at"])).with_columns(
+            allowance_tokens=pl.lit(None, dtype=line.schema["allowance_tokens"])
+        )
+        # The poll at which a gap begins stands before the break, so the sort must keep their order.
+        line = pl.concat([line, breaks]).sort("at", maintain_order=True)
+    ends = line.with_columns(before=value.shift(1)).filter(value.is_null() & pl.col("before").is_not_null())
+    held = ends.select("at", allowance_tokens=pl.col("before"))
+    return pl.concat([held, line]).sort("at", maintain_order=True) if held.height else line
+
+
+def _draw_gaps(figure: go.Figure, gaps: pl.DataFrame | None, mode: Mode) -> None:
+    for row in () if gaps is None else gaps.iter_rows(named=True):
+        figure.add_vrect(
+            x0=_naive(row["from"]), x1=_naive(row["to"]), line_width=0, fillcolor=FAINT[mode], opacity=0.18, layer="above"
+        )
+
+
+def _draw_marks(figure: go.Figure, marks: Sequence[Mark], mode: Mode) -> None:
+    for mark in marks:
+        at = _naive(mark.at)
+        if mark.to is not None:
+            figure.add_vrect(x0=at, x1=_naive(mark.to), line_width=0, fillcolor=ACCENT[mode], opacity=0.12)
+        figure.add_shape(
+            type="line", x0=at, x1=at, y0=0, y1=1, yref="paper", line={"width": 1, "dash": "dot", "color": TEXT[mode]}
+        )
+        figure.add_annotation(
+            x=at,
+            y=1,
+            yref="paper",
+            text=escape_plotly(shortened(mark.text, 40)),
+            showarrow=False,
+            xanchor="left",
+            yanchor="top",
+            font={"size": 11, "color": TEXT[mode]},
+        )
+
+
+# --- presence ---------------------------------------------------------------------------------------------------------------
+
+_LINES: Final = {
+    "open": ("full", "solid", 7),
+    "maintenance": ("falling", "dot", 4),
+    "offline": ("unknown", "dot", 3),
+    "flagged": ("floor", "dash", 4),
+}
+"""Standing → the state's colour it borrows, its dash and its width: it reads without the colour too."""
+
+MOST_WORKERS_DRAWN = 60
+
+
+def presence_alt(workers: int, drawn: int) -> str:
+    """Return what the figure shows, in one sentence.
+
+    >>> presence_alt(70, 60)
+    'When each worker was there over the range, and whether it served everybody; the 60 of 70 that were there longest.'
+    """
+    longest = "" if drawn == workers else f"; the {count(drawn)} of {count(workers)} that were there longest"
+    return f"When each worker was there over the range, and whether it served everybody{longest}."
+
+
+def fig_presence(
+    periods: pl.DataFrame, order: Sequence[str], names: Sequence[str], end: datetime, gaps: pl.DataFrame, mode: Mode
+) -> go.Figure:
+    """Return a row a worker with a bar for each stretch of the range in which it was there.
+
+    Parameters
+    ----------
+    periods
+        Frame ``PERIOD_ROWS`` of the history.
+    order, names
+        The ids of the workers drawn, from the top, and what they are called; hostile text.
+    end
+        The end of the range, for stretches that are not over.
+    gaps
+        Frame with ``from`` and ``to``: nobody looked then, so they are shaded over the bars.
+    mode
+        The viewer's theme.
+    """
+    figure = base_figure(height_px=90 + 19 * max(3, len(order)))
+    place = {worker_id: len(order) - number for number, worker_id in enumerate(order)}
+    shown = periods.filter(pl.col("worker_id").is_in(list(order)))
+    for standing, (state, dash, width) in _LINES.items():
+        x: list[datetime | None] = []
+        y: list[int | None] = []
+        of_it = shown.filter(pl.col("standing") == standing)
+        for worker_id, start, stop in of_it.select("worker_id", "from", "to").iter_rows():
+            x += [_naive(start), _naive(stop or end), None]
+            y += [place[worker_id], place[worker_id], None]
+        if x:
+            line = {"color": STATE_COLOURS[mode][state], "width": width, "dash": dash}
+            figure.add_scatter(
+                x=x, y=y, mode="lines", name=standing, line=line, hovertemplate="%{x|%d %b %H:%M} UTC<extra></extra>"
+            )
+    _draw_gaps(figure, gaps, mode)
+    utc_axis(figure)
+    labels = [escape_plotly(shortened(visible(name), 28)) for name in names]
+    figure.update_yaxes(tickmode="array", tickvals=[place[i] for i in order], ticktext=labels, range=[0.3, len(order) + 0.7])
+    figure.update_layout(showlegend=True, legend={"orientation": "h", "y": 1.0, "x": 0, "yanchor": "bottom"})
+    return figure

@@ -1,0 +1,276 @@
+"""The four figures of a replay: who got what, who waited how long, the allowance over time, who gains and who loses."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import plotly.graph_objects as go
+import polars as pl
+
+from horde_policy.replay.comparison import GAINS, LOSSES
+from horde_policy.views.figures.style import FAINT, OUTCOME_PATTERNS, OUTCOMES, TEXT, Mode, base_figure, draw_marks, utc_axis
+from horde_policy.views.replay_results import (
+    ALL_MODELS,
+    BIN_S,
+    LAST_BIN,
+    REQUESTERS,
+    SIZES,
+    Compared,
+    Scored,
+    mix_shares,
+    share_waiting_at_most,
+)
+from horde_policy.views.replay_runs import Run
+from horde_policy.views.text import count, escape_plotly, ratio
+
+__all__ = [
+    "RUN_COLOURS",
+    "allowance_alt",
+    "changes_alt",
+    "fig_allowance",
+    "fig_changes",
+    "fig_mix",
+    "fig_waits",
+    "mix_alt",
+    "waits_alt",
+]
+
+RUN_COLOURS: Final[dict[Mode, tuple[str, ...]]] = {
+    "light": ("#3b4654", "#2457c5", "#c1661c", "#148a76", "#8a3d86"),
+    "dark": ("#cbd5e1", "#6f9ff2", "#e59a5c", "#3fb6a0", "#c98ac6"),
+}
+"""The baseline's colour and those of the runs B to E, out of the theme's categories."""
+
+RUN_DASHES: Final = ("dot", "solid", "dash", "dashdot", "longdash")
+
+CHANGE_COLOURS: Final[dict[Mode, dict[str, str]]] = {
+    "light": {
+        "now served": "#0c6b5a", "more tokens": "#159c85", "now free": "#3f74d8", "sooner": "#5f7391",
+        "later": "#9a5f00", "now paid": "#c1661c", "fewer tokens": "#a8261b", "no longer served": "#6e120a",
+    },
+    "dark": {
+        "now served": "#3fb6a0", "more tokens": "#1f8f7c", "now free": "#6f9ff2", "sooner": "#7b90ad",
+        "later": "#d39a2c", "now paid": "#e59a5c", "fewer tokens": "#ffab9a", "no longer served": "#ffc4b8",
+    },
+}  # fmt: skip
+CHANGE_PATTERNS: Final = {"now served": "", "more tokens": "/", "now free": ".", "sooner": "-"} | {
+    "no longer served": "", "fewer tokens": "/", "now paid": ".", "later": "-"
+}  # fmt: skip
+
+Runs = Sequence[tuple[Run, Scored]]
+
+LEGEND = {"orientation": "h", "yanchor": "bottom", "y": 1.02, "xanchor": "left", "x": 0, "font": {"size": 12}}
+
+
+def _groups(runs: Runs, by: str) -> list[str]:
+    """Return the words of a kind that occur in any run, in their order, and all of them together first."""
+    words = REQUESTERS if by == "requester" else SIZES
+    found = {row[by] for _, scored in runs for row in scored.summary["mix"]}
+    return [word for word in words if word in found]
+
+
+def mix_alt(runs: Runs) -> str:
+    """Return what the outcome figure shows, in one sentence."""
+    refused = ", ".join(f"{run.letter} {ratio(_share(scored, 'refused'))}" for run, scored in runs)
+    return f"Share of requests by outcome, requester or size, and run; refused in all: {refused}."
+
+
+def _share(scored: Scored, outcome: str) -> float | None:
+    requests = scored.summary["requests"]
+    return scored.summary["outcomes"][outcome] / requests if requests else None
+
+
+def fig_mix(runs: Runs, by: str, mode: Mode) -> go.Figure:
+    """Return the outcomes as shares of each requester's, or each size's, requests: one bar a run, group by group.
+
+    Parameters
+    ----------
+    runs
+        Runs and their figures, the baseline first.
+    by
+        ``requester`` or ``requested_size``.
+    mode
+        The viewer's theme.
+    """
+    groups = _groups(runs, by)
+    figure = base_figure(height_px=90 + 24 * max(1, len(groups) * len(runs)))
+    labels: list[list[str]] = [[], []]
+    cells = []
+    for group in groups:
+        for run, scored in runs:
+            shares = mix_shares(scored, by, group)
+            labels[0].append(group.replace("_", " ").replace("<=", "≤ ").replace(">", "> ").replace("-", " to "))
+            labels[1].append(run.letter)
+            cells.append(shares)
+    for outcome in OUTCOME_PATTERNS:
+        figure.add_bar(
+            y=labels,
+            x=[shares[outcome][1] for shares in cells],
+            orientation="h",
+            name=outcome,
+            marker={
+                "color": OUTCOMES[mode][outcome],
+                "pattern": {"shape": OUTCOME_PATTERNS[outcome], "fillmode": "overlay", "size": 6, "solidity": 0.2},
+            },
+            customdata=[shares[outcome][0] for shares in cells],
+            text=[ratio(shares[outcome][1]) if shares[outcome][1] >= 0.06 else "" for shares in cells],
+            textposition="inside",
+            insidetextanchor="middle",
+            textangle=0,
+            hovertemplate="%{y}<br>" + outcome + ": %{x:.1%}, %{customdata:,} requests<extra></extra>",
+        )
+    figure.update_layout(barmode="stack", showlegend=True, legend={**LEGEND, "traceorder": "normal"}, bargap=0.18)
+    figure.update_xaxes(range=[0, 1], tickformat=".0%", title={"text": "share of the requests"})
+    figure.update_yaxes(autorange="reversed")
+    return figure
+
+
+def waits_alt(runs: Runs, requester: str | None) -> str:
+    """Return what the wait figure shows, in one sentence."""
+    who = "admitted requests" if requester is None else f"admitted requests of {requester.replace('_', ' ')} requesters"
+    ends = []
+    for run, scored in runs:
+        curve = dict(share_waiting_at_most(scored, requester=requester))
+        ends.append(f"{run.letter} {ratio(curve.get(60))} and {ratio(curve.get(300))}")
+    return f"Share of {who} that were started within a queue wait; within 60 s and 300 s: {', '.join(ends)}."
+
+
+def fig_waits(runs: Runs, *, requester: str | None, outcome: str | None, mode: Mode) -> go.Figure:
+    """Return the share of admitted requests started within a wait: one line a run, with both marks of the baseline.
+
+    Notes
+    -----
+    A run without such requests has no line. What never started keeps a line below 1.
+    """
+    figure = base_figure(height_px=340)
+    for place, (run, scored) in enumerate(runs):
+        curve = share_waiting_at_most(scored, requester=requester, outcome=outcome)
+        if not curve:
+            continue
+        figure.add_scatter(
+            x=[wait for wait, _ in curve],
+            y=[share for _, share in curve],
+            mode="lines",
+            name=run.letter,
+            line={"color": RUN_COLOURS[mode][place], "width": 2.5, "dash": RUN_DASHES[place]},
+            hovertemplate=f"{run.letter}: %{{y:.1%}} within %{{x}} s<extra></extra>",
+        )
+    if runs:
+        draw_marks(figure, runs[0][0].settings, mode)
+    figure.update_layout(showlegend=True, legend=LEGEND)
+    figure.update_xaxes(title={"text": "queue wait (s)"}, range=[0, BIN_S * LAST_BIN])
+    figure.update_yaxes(title={"text": "share started within it"}, range=[0, 1.03], tickformat=".0%")
+    return figure
+
+
+def fig_allowance(runs: Runs, model: str, *, dated: bool, mode: Mode) -> go.Figure:
+    """Return the mean allowance that requests for a model met over time, one line a run; a time without requests is a gap.
+
+    Parameters
+    ----------
+    runs
+        Runs and their figures; one whose rule has no allowance has no line.
+    model
+        A model of the traffic, or all.
+    dated
+        Whether times are real dates, else hours since the first request.
+    mode
+        The viewer's theme.
+    """
+    figure = base_figure(height_px=340)
+    starts = [scored.over_time["from"].min() for _, scored in runs if scored.over_time.height]
+    first = min((start for start in starts if start is not None), default=None)
+    for place, (run, scored) in enumerate(runs):
+        points = scored.over_time.filter(pl.col("model") == model)
+        if not points.height:
+            continue
+        since_h = (points["from"] - first).dt.total_seconds() / 3600 if first is not None else None
+        figure.add_scatter(
+            x=points["from"].dt.replace_time_zone(None).to_list() if dated or since_h is None else since_h.to_list(),
+            y=points["mean_tokens"].to_list(),
+            mode="lines+markers",
+            marker={"size": 4},
+            name=run.letter,
+            line={"color": RUN_COLOURS[mode][place], "width": 2, "dash": RUN_DASHES[place]},
+            customdata=points.select("requests", "smallest_tokens", "mean_estimated_wait_s").rows(),
+            hovertemplate=(
+                f"{run.letter}: %{{y:,.0f}} tokens in the mean<br>smallest %{{customdata[1]:,}}, %{{customdata[0]:,}} requests"
+                "<br>estimated wait %{customdata[2]:,.0f} s in the mean<extra></extra>"
+            ),
+        )
+    figure.update_layout(showlegend=True, legend=LEGEND)
+    if dated:
+        utc_axis(figure)
+    else:
+        figure.update_xaxes(title={"text": "hours since the first request"})
+    top = max((run.settings.ceiling_tokens for run, _ in runs), default=1)
+    drawn = max((scored.over_time["mean_tokens"].max() or 0 for _, scored in runs), default=0)
+    figure.update_yaxes(title={"text": "mean allowance (tokens)"}, range=[0, 1.08 * max(top, float(drawn))])  # type: ignore[arg-type]
+    what = "" if model == ALL_MODELS else escape_plotly(model)
+    if what:
+        figure.add_annotation(
+            text=what, x=1, y=1.02, xref="paper", yref="paper", showarrow=False, xanchor="right", yanchor="bottom",
+            font={"size": 12, "color": FAINT[mode]},
+        )  # fmt: skip
+    return figure
+
+
+def fig_changes(changes: Mapping[str, Compared], mode: Mode) -> go.Figure:
+    """Return the shares of requests that fare worse (left) and better (right) than under the baseline, one bar a run.
+
+    Parameters
+    ----------
+    changes
+        Letter of a run → its differences from the baseline.
+    mode
+        The viewer's theme.
+    """
+    figure = base_figure(height_px=170 + 46 * max(1, len(changes)))
+    letters = list(changes)
+    widest = 0.0
+    for words, sign in ((reversed(LOSSES), -1), (reversed(GAINS), 1)):
+        for word in words:
+            shares = [c.figures["changes"][word] / max(1, c.figures["requests"]) for c in changes.values()]
+            if not any(shares):
+                continue
+            figure.add_bar(
+                y=letters,
+                x=[sign * share for share in shares],
+                orientation="h",
+                name=word,
+                marker={
+                    "color": CHANGE_COLOURS[mode][word],
+                    "pattern": {"shape": CHANGE_PATTERNS[word], "fillmode": "overlay", "size": 6, "solidity": 0.2},
+                },
+                customdata=[[c.figures["changes"][word], share] for c, share in zip(changes.values(), shares, strict=True)],
+                hovertemplate="%{y}, " + word + ": %{customdata[1]:.2%}, %{customdata[0]:,} requests<extra></extra>",
+            )
+    for letter, change in changes.items():
+        lose, gain = change.lose_share or 0.0, change.gain_share or 0.0
+        widest = max(widest, lose, gain)
+        for x, text, anchor in ((-lose, f"{ratio(lose)} worse ", "right"), (gain, f" {ratio(gain)} better", "left")):
+            figure.add_annotation(
+                x=x, y=letter, text=text, showarrow=False, xanchor=anchor, font={"color": TEXT[mode], "size": 12}
+            )
+    figure.add_vline(x=0, line={"width": 1, "color": FAINT[mode]})
+    figure.update_layout(barmode="relative", showlegend=True, legend={**LEGEND, "traceorder": "normal"})
+    reach = max(0.001, widest) * 1.7
+    figure.update_xaxes(
+        range=[-reach, reach], tickformat=".2~%", title={"text": "share of the requests: worse ← → better"}, nticks=7
+    )
+    figure.update_yaxes(autorange="reversed", type="category")
+    return figure
+
+
+def changes_alt(changes: Mapping[str, Compared]) -> str:
+    """Return what the figure of gains and losses shows, in one sentence."""
+    each = ", ".join(f"{letter} {ratio(c.gain_share)} better and {ratio(c.lose_share)} worse" for letter, c in changes.items())
+    return f"Requests that fare better or worse than under the baseline: {each or 'nothing is compared'}."
+
+
+def allowance_alt(runs: Runs, model: str) -> str:
+    """Return what the figure of the allowance shows, in one sentence."""
+    letters = [run.letter for run, scored in runs if scored.over_time.filter(pl.col("model") == model).height]
+    least = [scored.over_time.filter(pl.col("model") == model)["mean_tokens"].min() for _, scored in runs]
+    known = [float(value) for value in least if isinstance(value, int | float)]
+    lowest = f"; the lowest mean is {count(min(known))} tokens" if known else ""
+    return f"Mean free output allowance over time for {model}, runs {', '.join(letters) or 'without one'}{lowest}."

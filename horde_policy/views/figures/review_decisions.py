@@ -1,0 +1,359 @@
+"""Figures of decisions: over time, by any two dimensions, requested size against allowance, and two ranges compared."""
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any, Final
+
+import plotly.graph_objects as go
+import polars as pl
+
+from horde_policy.frames.decisions import SIZES
+from horde_policy.review.decompose import WORDS
+from horde_policy.views.figures.style import (
+    ACCENT,
+    FAINT,
+    OUTCOME_PATTERNS,
+    OUTCOMES,
+    STATE_COLOURS,
+    SURFACES,
+    TEXT,
+    Mode,
+    base_figure,
+    utc_axis,
+)
+from horde_policy.views.review_words import DIMENSION_WORDS, share_range_text, size_text, word_text
+from horde_policy.views.text import age, count, escape_plotly
+
+__all__ = ["Annotation", "fig_bars", "fig_comparison", "fig_over_time", "fig_size_grid", "grid_alt", "split_alt"]
+
+Annotation = tuple[Any, str]
+"""An instant and what happened then."""
+
+SEQUENCES: Final[dict[Mode, tuple[str, ...]]] = {
+    "light": ("#159c85", "#3f74d8", "#7d4d00", "#6e120a", "#5f7391", "#56103f"),
+    "dark": ("#1f8f7c", "#6f9ff2", "#e2ab3f", "#ffc4b8", "#7b90ad", "#ffd9ee"),
+}
+"""Colours of words that are no outcomes; a pattern tells them apart too."""
+
+SIZE_COLOURS: Final[dict[Mode, tuple[str, ...]]] = {
+    "light": ("#0b2559", "#1d479f", "#3364c6", "#5580d6", "#7497d6"),
+    "dark": ("#dce8ff", "#b3ccff", "#8ab4ff", "#6f9ff2", "#5b86d6"),
+}
+"""Sizes from small to large: further from the page for smaller ones."""
+
+PATTERNS: Final = ("", ".", "/", "x", "-", "+")
+
+SIZE_PATTERNS: Final = ("x", "/", ".", "", "-")
+
+UNKNOWN_COLOURS: Final[dict[Mode, str]] = {mode: STATE_COLOURS[mode]["unknown"] for mode in STATE_COLOURS}
+
+CELL_PX = 52
+
+
+def colour_of(dimension: str, word: object, mode: Mode) -> tuple[str, str]:
+    """Return the colour and the fill pattern of a word; what was not exported is grey.
+
+    >>> colour_of("outcome", "free", "light"), colour_of("chat", None, "light")
+    (('#159c85', ''), ('#7f8896', '|'))
+    """
+    if word is None:
+        return UNKNOWN_COLOURS[mode], "|"
+    if dimension == "outcome":
+        return OUTCOMES[mode][str(word)], OUTCOME_PATTERNS[str(word)]
+    place = WORDS[dimension].index(word) if dimension in WORDS else 0
+    if dimension in ("requested_size", "allowance_size"):
+        return SIZE_COLOURS[mode][place], SIZE_PATTERNS[place]
+    return SEQUENCES[mode][place % len(SEQUENCES[mode])], PATTERNS[place % len(PATTERNS)]
+
+
+def fill_pattern(shape: str, mode: Mode) -> dict[str, Any]:
+    """Return a fill pattern in the page's colour, drawn over the fill."""
+    return {"shape": shape, "fillmode": "overlay", "fgcolor": SURFACES[mode][0], "fgopacity": 0.45, "size": 7, "solidity": 0.2}
+
+
+def _words_of(cells: pl.DataFrame, dimension: str) -> list[object]:
+    """Return the words that a dimension has in the cells, in their order, null last."""
+    found = set(cells[dimension].to_list())
+    if dimension == "time":
+        return [*sorted(word for word in found if word is not None), *([None] if None in found else [])]
+    return [word for word in (*WORDS[dimension], None) if word in found]
+
+
+def split_alt(cells: pl.DataFrame, by: list[str]) -> str:
+    """Return what a figure of decomposed decisions shows, in one sentence.
+
+    >>> cells = pl.DataFrame({"outcome": ["free", "refused"], "count_high": [90.0, 10.0]})
+    >>> split_alt(cells, ["outcome"])
+    'Decisions by outcome: 100 in 2 groups; the largest is free with 90.'
+    """
+    by_words = ", ".join(DIMENSION_WORDS[name] for name in by)
+    if not cells.height:
+        return f"Decisions by {by_words}: none were counted."
+    largest = cells.sort("count_high", descending=True, maintain_order=True).row(0, named=True)
+    who = ", ".join(word_text(name, largest[name]) for name in by)
+    total = count(float(cells["count_high"].sum()))
+    return f"Decisions by {by_words}: {total} in {cells.height} groups; the largest is {who} with {count(largest['count_high'])}."
+
+
+def fig_over_time(
+    cells: pl.DataFrame, colour: str, mode: Mode, *, notes: tuple[Annotation, ...] = (), shares: bool = False
+) -> go.Figure:
+    """Return decisions over time as stacked areas, one a word of ``colour``.
+
+    Parameters
+    ----------
+    cells
+        From :func:`~horde_policy.review.decompose.decompose` by ``time`` and ``colour`` (``colour`` empty: by ``time``).
+    colour
+        The dimension of the areas, or empty for one.
+    notes
+        Instants to mark with a line and what happened then (hostile text).
+    shares
+        Whether each step is drawn as shares of its own total.
+
+    Notes
+    -----
+    What is drawn spreads a count evenly over its interval; the hover tells between which bounds a step's count lies.
+    """
+    figure = base_figure(height_px=340)
+    figure.update_layout(
+        showlegend=bool(colour), legend={"orientation": "h", "y": 1.12, "traceorder": "normal"}, hovermode="x unified"
+    )
+    cells = cells.filter(pl.col("time").is_not_null())
+    times = cells["time"].unique().sort()
+    for word in _words_of(cells, colour) if colour else [None]:
+        own = cells.filter(pl.col(colour).eq_missing(pl.lit(word))) if colour else cells
+        own = pl.DataFrame({"time": times}).join(own, on="time", how="left").fill_null(0.0)
+        fill, pattern = colour_of(colour, word, mode) if colour else (ACCENT[mode], "")
+        figure.add_scatter(
+            x=own["time"].to_list(),
+            y=own["count_even"].to_list(),
+            name=escape_plotly(word_text(colour, word)) if colour else "decisions",
+            mode="lines",
+            line={"width": 0.8, "color": fill, "shape": "hv"},
+            stackgroup="all",
+            groupnorm="percent" if shares else None,
+            fillcolor=fill,
+            fillpattern=fill_pattern(pattern, mode),
+            customdata=own.select("count_low", "count_high").rows(),
+            hovertemplate="%{customdata[0]:,.0f} to %{customdata[1]:,.0f}",
+        )
+    utc_axis(figure)
+    step = times.diff().min()
+    every = f" in each {age(step.total_seconds())}" if isinstance(step, timedelta) else ""
+    figure.update_yaxes(title={"text": "share (%)" if shares else f"decisions{every}"}, rangemode="tozero")
+    draw_notes(figure, notes, mode)
+    return figure
+
+
+def draw_notes(figure: go.Figure, notes: tuple[Annotation, ...], mode: Mode) -> None:
+    """Draw what happened as labelled vertical lines."""
+    for at, text in notes:
+        figure.add_shape(
+            type="line", xref="x", yref="paper", x0=at, x1=at, y0=0, y1=1, line={"width": 1, "dash": "dash", "color": FAINT[mode]}
+        )
+        figure.add_annotation(
+            x=at,
+            y=1,
+            yref="paper",
+            text=escape_plotly(text),
+            showarrow=False,
+            textangle=-90,
+            xanchor="left",
+            yanchor="top",
+            font={"size": 11, "color": FAINT[mode]},
+        )
+
+
+def fig_bars(cells: pl.DataFrame, rows: str, colour: str, mode: Mode, *, shares: bool = True) -> go.Figure:
+    """Return decisions as one bar a word of ``rows``, divided by the words of ``colour``; a click gives both words.
+
+    Parameters
+    ----------
+    cells
+        From :func:`~horde_policy.review.decompose.decompose` by ``rows`` and ``colour``, so that the shares are those within a
+        row; by ``rows`` alone where ``colour`` is empty.
+    shares
+        Whether bars are shares (all equally long, n at their head) or counts.
+    """
+    words = _words_of(cells, rows)
+    figure = base_figure(height_px=90 + 44 * max(1, len(words)))
+    figure.update_layout(
+        barmode="stack", showlegend=bool(colour), legend={"orientation": "h", "y": 1.18, "traceorder": "normal"}, bargap=0.25
+    )
+    for word in _words_of(cells, colour) if colour else [None]:
+        own = cells.filter(pl.col(colour).eq_missing(pl.lit(word))) if colour else cells
+        fill, pattern = colour_of(colour, word, mode) if colour else (ACCENT[mode], "")
+        middle = [
+            (row["share_low"] + row["share_high"]) * 50 if shares and colour else (row["count_low"] + row["count_high"]) / 2
+            for row in own.iter_rows(named=True)
+        ]
+        figure.add_bar(
+            y=[_label(rows, row) for row in own[rows].to_list()],
+            x=middle,
+            orientation="h",
+            name=escape_plotly(word_text(colour, word)) if colour else "decisions",
+            marker={"color": fill, "pattern": fill_pattern(pattern, mode)},
+            customdata=[(row[rows], word, _hover(row)) for row in own.iter_rows(named=True)],
+            hovertemplate="%{customdata[2]}<extra></extra>",
+        )
+    figure.update_yaxes(categoryorder="array", categoryarray=[_label(rows, word) for word in reversed(words)], type="category")
+    figure.update_xaxes(title={"text": "share (%)" if shares and colour else "decisions"}, rangemode="tozero")
+    figure.update_layout(dragmode=False, clickmode="event+select")
+    return figure
+
+
+def _label(dimension: str, word: object) -> str:
+    return escape_plotly(word_text(dimension, word))
+
+
+def _hover(row: Mapping[str, Any]) -> str:
+    low, high = count(row["count_low"]), count(row["count_high"])
+    counted = low if low == high else f"{low} to {high}"
+    if row["share_low"] is None:
+        return counted
+    sampling = share_range_text(row["sampling_low"], row["sampling_high"])
+    return f"{counted} of {count(row['n_high'])}: {share_range_text(row['share_low'], row['share_high'])} (95 %: {sampling})"
+
+
+# --- requested size against allowance -------------------------------------------------------------------------------------
+
+_LEVEL_TEXTS: Final = {"impossible": "cannot be", "special": "only a special case", "undecided": "not decided"}
+
+
+def grid_alt(grid: pl.DataFrame) -> str:
+    """Return what the grid of sizes shows, in one sentence.
+
+    >>> grid = pl.DataFrame({"level": ["impossible"], "count_high": [3.0]})
+    >>> grid_alt(grid)
+    'Requested size against allowance: 3 decisions; 3 lie in cells that the rule does not allow.'
+    """
+    impossible = float(grid.filter(pl.col("level") == "impossible")["count_high"].sum())
+    total = count(float(grid["count_high"].sum()))
+    return f"Requested size against allowance: {total} decisions; {count(impossible)} lie in cells that the rule does not allow."
+
+
+def fig_size_grid(grid: pl.DataFrame, mode: Mode) -> go.Figure:
+    """Return requested size × allowance as squares, darker for more; a click gives both sizes (T9: no heatmap could).
+
+    Parameters
+    ----------
+    grid
+        Schema :data:`~horde_policy.review.cells.SIZE_GRID`.
+    mode
+        The viewer's theme.
+
+    Notes
+    -----
+    A cross marks what the rule does not allow, a question mark what the buckets do not decide; a red frame what was counted all
+    the same. The hover says why.
+    """
+    figure = base_figure(height_px=120 + CELL_PX * len(SIZES))
+    most = float(grid["count_high"].to_numpy().max()) if grid.height else 0.0
+    rows = list(grid.iter_rows(named=True))
+    broken = [row["impossible_high"] > 0 for row in rows]
+    figure.add_scatter(
+        x=[_label("allowance_size", row["allowance_size"]) for row in rows],
+        y=[_label("requested_size", row["requested_size"]) for row in rows],
+        mode="markers+text",
+        name="decisions",
+        marker={
+            "symbol": "square",
+            "size": CELL_PX - 6,
+            "color": [_shade(row["count_high"], most, mode) for row in rows],
+            "line": {
+                "width": [3 if is_broken else 1 for is_broken in broken],
+                "color": [STATE_COLOURS[mode]["floor"] if is_broken else FAINT[mode] for is_broken in broken],
+            },
+        },
+        text=[_cell_text(row) for row in rows],
+        textfont={"size": 12, "color": [_text_colour(row["count_high"], most, mode) for row in rows]},
+        customdata=[(row["requested_size"], row["allowance_size"], _cell_hover(row)) for row in rows],
+        hovertemplate="%{customdata[2]}<extra></extra>",
+    )
+    labels = [_label("requested_size", size) for size in SIZES]
+    figure.update_xaxes(title={"text": "allowance (tokens)"}, type="category", categoryorder="array", categoryarray=labels)
+    figure.update_yaxes(title={"text": "requested size (tokens)"}, type="category", categoryorder="array", categoryarray=labels)
+    figure.update_layout(clickmode="event+select")
+    return figure
+
+
+def _shade(counted: float, most: float, mode: Mode) -> str:
+    red, green, blue = (int(ACCENT[mode][place : place + 2], 16) for place in (1, 3, 5))
+    strength = 0.0 if most <= 0 or counted <= 0 else 0.12 + 0.88 * (counted / most) ** 0.5
+    return f"rgba({red},{green},{blue},{strength:.3f})"
+
+
+def _text_colour(counted: float, most: float, mode: Mode) -> str:
+    strong = most > 0 and counted / most > 0.3
+    return SURFACES[mode][0] if strong else TEXT[mode]
+
+
+def _cell_text(row: Mapping[str, Any]) -> str:
+    if row["count_high"] > 0:
+        return share_range_text(row["share_low"], row["share_high"]) if row["count_low"] == row["count_high"] else "±"
+    return {"impossible": "×", "undecided": "?"}.get(row["level"], "")
+
+
+def _cell_hover(row: Mapping[str, Any]) -> str:
+    low, high = count(row["count_low"]), count(row["count_high"])
+    counted = low if low == high else f"{low} to {high}"
+    head = f"asked {size_text(row['requested_size'])}, allowance {size_text(row['allowance_size'])}: {counted} decisions"
+    if row["share_low"] is not None and row["count_high"] > 0:
+        head += f", {share_range_text(row['share_low'], row['share_high'])}"
+    lines = [head]
+    if row["level"] is not None:
+        lines.append(f"<b>{_LEVEL_TEXTS[row['level']]}</b>")
+    lines += [escape_plotly(text) for text in row["texts"]]
+    return "<br>".join(lines)
+
+
+# --- two ranges or exports compared -----------------------------------------------------------------------------------------
+
+
+def fig_comparison(cells: pl.DataFrame, by: list[str], mode: Mode, *, names: tuple[str, str]) -> go.Figure:
+    """Return how much each share differs, with its interval around it; what crosses zero may be no difference.
+
+    Parameters
+    ----------
+    cells
+        From :func:`~horde_policy.review.decompose.compare`.
+    by
+        Its dimensions, which name the rows.
+    names
+        What the first and the second side are called (hostile text).
+    """
+    cells = cells.filter(pl.col("difference_low").is_not_null())
+    labels = [", ".join(_label(name, row[name]) for name in by) for row in cells.iter_rows(named=True)]
+    figure = base_figure(height_px=90 + 26 * max(1, len(labels)))
+    points = list(cells.iter_rows(named=True))
+    middle = [(row["difference_low"] + row["difference_high"]) * 50 for row in points]
+    figure.add_scatter(
+        x=middle,
+        y=labels,
+        mode="markers",
+        name="difference",
+        marker={"size": 9, "color": ACCENT[mode]},
+        error_x={
+            "type": "data",
+            "symmetric": False,
+            "array": [row["sampling_difference_high"] * 100 - at for row, at in zip(points, middle, strict=True)],
+            "arrayminus": [at - row["sampling_difference_low"] * 100 for row, at in zip(points, middle, strict=True)],
+            "color": FAINT[mode],
+            "thickness": 1.5,
+        },
+        customdata=[_difference_hover(row, names) for row in points],
+        hovertemplate="%{customdata}<extra></extra>",
+    )
+    figure.add_vline(x=0, line={"width": 1, "color": FAINT[mode]})
+    figure.update_xaxes(title={"text": "difference (percentage points)"})
+    figure.update_yaxes(type="category", categoryorder="array", categoryarray=list(reversed(labels)))
+    return figure
+
+
+def _difference_hover(row: Mapping[str, Any], names: tuple[str, str]) -> str:
+    lines = []
+    for name, side in zip(names, ("first", "second"), strict=True):
+        share = share_range_text(row[f"{side}_share_low"], row[f"{side}_share_high"])
+        lines.append(f"{escape_plotly(name)}: {share} of {count(row[f'{side}_n_high'])}")
+    return "<br>".join(lines)

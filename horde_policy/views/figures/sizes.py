@@ -1,0 +1,148 @@
+"""The allowance over the size asked for (A9): it is measured from the workers that take that size, so it falls in steps."""
+
+from collections.abc import Sequence
+
+import plotly.graph_objects as go
+
+from horde_policy.board.detail import SizeStep
+from horde_policy.settings import AllowanceSettings
+from horde_policy.views.figures.style import ACCENT, FAINT, STATE_COLOURS, TEXT, Mode, base_figure
+from horde_policy.views.text import count
+
+__all__ = ["add_rules_over_sizes", "fig_sizes", "sizes_alt"]
+
+LEAST_AXIS_TOKENS = 4096
+
+
+def sizes_alt(largest_free_tokens: int | None) -> str:
+    """Return what the figure shows, in one sentence.
+
+    >>> sizes_alt(512)
+    'Free output allowance over the size asked for, in steps as workers drop out; the largest free request is 512 tokens.'
+    """
+    largest = "no size is free, or it is not known" if largest_free_tokens is None else ""
+    largest = largest or f"the largest free request is {count(largest_free_tokens)} tokens"
+    return f"Free output allowance over the size asked for, in steps as workers drop out; {largest}."
+
+
+def fig_sizes(
+    steps: Sequence[SizeStep],
+    settings: AllowanceSettings,
+    *,
+    asked_tokens: int,
+    largest_free_tokens: int | None,
+    mode: Mode,
+) -> go.Figure:
+    """Return the allowance at each size against the diagonal: left of where they cross, a request is free.
+
+    Parameters
+    ----------
+    steps
+        Spans of sizes with one pool each, rising, from the board's detail.
+    settings
+        The ceiling and floor give the axes.
+    asked_tokens
+        The size asked for, marked.
+    largest_free_tokens
+        The largest free request, marked; null for none.
+    mode
+        The viewer's theme.
+
+    Notes
+    -----
+    A span whose allowance is not known leaves a gap. Spans that no worker takes are drawn dotted at the floor.
+    """
+    figure = base_figure(height_px=330)
+    taken = [step.to_tokens for step in steps if step.eligible_workers]
+    end = max(LEAST_AXIS_TOKENS, settings.ceiling_tokens, asked_tokens, max(taken, default=0)) * 1.04
+    _draw_diagonal(figure, end, mode)
+    for step in steps:
+        if step.allowance.named is not None and step.from_tokens <= end:
+            _draw_step(figure, step, end, mode)
+    if largest_free_tokens is not None:
+        _draw_largest(figure, largest_free_tokens, end, mode)
+    figure.add_vline(
+        x=asked_tokens,
+        line={"width": 1, "dash": "dot", "color": FAINT[mode]},
+        annotation_text=f"asked {count(asked_tokens)}",
+        annotation_position="top right",
+        annotation_font={"size": 11, "color": FAINT[mode]},
+    )
+    figure.update_xaxes(title={"text": "size asked for (tokens)"}, range=[0, end])
+    figure.update_yaxes(title={"text": "free output allowance (tokens)"}, range=[0, settings.ceiling_tokens * 1.12])
+    return figure
+
+
+def _draw_diagonal(figure: go.Figure, end: float, mode: Mode) -> None:
+    figure.add_scatter(
+        x=[0, end],
+        y=[0, end],
+        mode="lines",
+        name="size",
+        line={"color": FAINT[mode], "width": 1, "dash": "dash"},
+        hoverinfo="skip",
+    )
+
+
+def _draw_step(figure: go.Figure, step: SizeStep, end: float, mode: Mode) -> None:
+    allowance = step.allowance.named
+    span = [step.from_tokens, min(step.to_tokens, end)]
+    nobody = step.eligible_workers == 0
+    workers = "no worker" if nobody else f"{count(step.eligible_workers)} worker{'s' if step.eligible_workers != 1 else ''}"
+    figure.add_scatter(
+        x=span,
+        y=[allowance, allowance],
+        mode="lines",
+        name=f"up to {count(step.to_tokens)}",
+        line={"color": STATE_COLOURS[mode][step.state], "width": 2 if nobody else 4, "dash": "dot" if nobody else "solid"},
+        hovertemplate=(
+            f"{count(step.from_tokens)} to {count(step.to_tokens)} tokens: {count(allowance)} free, {workers}<extra></extra>"
+        ),
+    )
+
+
+def _draw_largest(figure: go.Figure, largest: int, end: float, mode: Mode) -> None:
+    figure.add_scatter(
+        x=[largest],
+        y=[largest],
+        mode="markers",
+        name="largest free request",
+        marker={"size": 12, "symbol": "diamond", "color": ACCENT[mode], "line": {"width": 1.5, "color": TEXT[mode]}},
+        hovertemplate=f"largest free request: {count(largest)} tokens<extra></extra>",
+    )
+    right = largest > 0.55 * end
+    figure.add_annotation(
+        x=largest,
+        y=largest,
+        text=f"<b>largest free {count(largest)}</b>",
+        showarrow=False,
+        xanchor="right" if right else "left",
+        yanchor="bottom",
+        xshift=-8 if right else 8,
+        yshift=6,
+        font={"size": 13, "color": TEXT[mode]},
+    )
+
+
+def add_rules_over_sizes(
+    figure: go.Figure,
+    steps: Sequence[SizeStep],
+    jobs_by_step: Sequence[int | None],
+    old_tokens: int | None,
+    mode: Mode,
+) -> None:
+    """Add the jobs rule on each span of sizes (its threads are those that take the size) and the previous rule's one level."""
+    end = figure.layout.xaxis.range[1]
+    x: list[float | None] = []
+    y: list[int | None] = []
+    for step, tokens in zip(steps, jobs_by_step, strict=True):
+        if step.from_tokens <= end:
+            x += [step.from_tokens, min(step.to_tokens, end)]
+            y += [tokens, tokens]
+    line = {"color": FAINT[mode], "width": 1.2, "dash": "dashdot"}
+    hover = "jobs per thread: %{y:,} tokens<extra></extra>"
+    figure.add_scatter(x=x, y=y, mode="lines", name="jobs rule", line=line, hovertemplate=hover)
+    if old_tokens is not None:
+        line = {"color": FAINT[mode], "width": 1.2, "dash": "longdash"}
+        hover = "previous rule: %{y:,} tokens<extra></extra>"
+        figure.add_scatter(x=[0, end], y=[old_tokens] * 2, mode="lines", name="previous rule", line=line, hovertemplate=hover)

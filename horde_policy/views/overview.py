@@ -1,0 +1,359 @@
+"""The Overview's words and rows: the sentence on top, the row of figures, the board's rows as they are shown and exported."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import polars as pl
+
+from horde_policy.board.rows import Board, Pulse, Row
+from horde_policy.settings import AllowanceSettings
+from horde_policy.units import MAX_LENGTH_LIMIT_TOKENS
+from horde_policy.views import grid
+from horde_policy.views.state import ViewState
+from horde_policy.views.status import Status
+from horde_policy.views.text import NOT_REPORTED, count, seconds, shortened, speed, tokens_short, visible
+from horde_policy.views.tiles import tile
+from horde_policy.views.words import STATES, gloss
+
+__all__ = [
+    "Shown",
+    "banner_text",
+    "board_columns",
+    "board_rows",
+    "export_frame",
+    "headline",
+    "introduction",
+    "pulse_tiles",
+    "rule_sentence",
+    "shown_rows",
+]
+
+ANY_MODEL_ID: Final = "any model"
+DESCENDING_FIRST: Final = frozenset({"wait", "speed", "queued", "demand"})
+"""Sorts whose first click puts the largest on top; the others put the smallest, or the worst state, there."""
+
+WORST_FIRST: Final = ("no_worker", "floor", "falling", "unknown", "too_large", "full")
+
+
+# --- sentences -----------------------------------------------------------------------------------------------------------
+
+
+def rule_sentence(settings: AllowanceSettings) -> str:
+    """Return in one sentence what the board shows, for someone who has never seen it.
+
+    >>> rule_sentence(AllowanceSettings()).partition(": ")[2]
+    '4,096 up to an estimated wait of 60 s, falling to 512 at 300 s.'
+    """
+    return (
+        "How many output tokens each model gives free right now to a requester without kudos: "
+        f"{count(settings.ceiling_tokens)} up to an estimated wait of {seconds(settings.wait_full_s)}, "
+        f"falling to {count(settings.floor_tokens)} at {seconds(settings.wait_floor_s)}."
+    )
+
+
+def introduction(settings: AllowanceSettings, *, demo: bool) -> str:
+    """Return what the page is, for a newcomer; on the demo also where the real figures are.
+
+    >>> introduction(AllowanceSettings(), demo=True).rpartition(". ")[2]
+    'These data are made up: the public AI Horde is one choice away, above, and is asked nothing before.'
+    """
+    made_up = " These data are made up: the public AI Horde is one choice away, above, and is asked nothing before."
+    return rule_sentence(settings) + (made_up if demo else "")
+
+
+def headline(pulse: Pulse, settings: AllowanceSettings) -> str:
+    """Return the answer to "is text generation all right?" as one sentence, with the bad states and their number."""
+    if pulse.models == 0:
+        return "No model is listed and no worker serves one"
+    full, models = pulse.states["full"], pulse.models
+    free = f"the full {count(settings.ceiling_tokens)} tokens free"
+    if models == 1:
+        sentence = f"The only model {'gives' if full else 'does not give'} {free}"
+    elif full in (0, models):
+        sentence = f"{'Every one' if full else 'None'} of {count(models)} models gives {free}"
+    else:
+        sentence = f"{count(full)} of {count(models)} models {'gives' if full == 1 else 'give'} {free}"
+    bad = (("at the floor", pulse.states["floor"]), ("without a worker", pulse.states["no_worker"]))
+    parts = [f"{count(number)} {text}" for text, number in bad if number]
+    return f"{sentence}; {', '.join(parts)}" if parts else sentence
+
+
+def banner_text(pulse: Pulse) -> str | None:
+    """Return what the server's modes mean for everybody, if one of them is on.
+
+    Returns null when none is on or the modes are not reported.
+    """
+    if pulse.maintenance_mode:
+        return "The horde is in maintenance: it takes no new requests. Figures are of what is still running."
+    if pulse.invite_only_mode:
+        return "The horde is in invite-only mode: new workers need an invitation, so the fleet may be smaller than usual."
+    return None
+
+
+def pulse_tiles(pulse: Pulse, status: Status) -> list[dict[str, object]]:
+    """Return the row of figures; the last tile's age ticks in the browser."""
+    parts: list[dict[str, object]] = [{"state": s, "number": n} for s in STATES if (n := pulse.states[s])]  # type: ignore[index]
+    states = "Listed by the server, or served by a worker of its list: "
+    states += ", ".join(f"{count(pulse.states[s])} {words.label}" for s, words in STATES.items() if pulse.states[s])  # type: ignore[index]
+    others = [(pulse.states["falling"], "falling"), (pulse.states["too_large"] + pulse.states["unknown"], "other")]
+    counted = "Online, outside maintenance, owner not flagged"
+    counted += f"; {count(pulse.unmeasured_workers)} of them count at the assumed speed." if pulse.unmeasured_workers else "."
+    idle = f"{count(pulse.maintenance_workers)} more in maintenance" if pulse.maintenance_workers else ""
+    queued = pulse.horde_wide_tokens if pulse.horde_wide_tokens is not None else pulse.listed_tokens
+    requests = "" if pulse.queued_text_requests is None else f"{count(pulse.queued_text_requests)} requests"
+    drain = "" if not pulse.drain_s else f"clears the queue in {seconds(pulse.drain_s)}"
+    return [
+        tile(
+            "Models",
+            count(pulse.models),
+            sub=", ".join(f"{count(n)} {word}" for n, word in others if n),
+            help=states,
+            parts=parts,
+        ),
+        tile("Workers", count(pulse.open_workers), sub=idle, help=counted),
+        tile(
+            "Combined speed",
+            speed(pulse.speed_tok_per_s),
+            unit="tok/s",
+            sub=f"{count(pulse.threads)} threads",
+            help="Of all these workers. " + gloss("combined_speed"),
+        ),
+        tile("Queued", tokens_short(queued), unit="tokens", sub=requests, help=gloss("queued_tokens")),
+        tile(
+            "Past minute",
+            tokens_short(pulse.past_minute_tokens),
+            unit="tokens",
+            sub=drain,
+            help="Output tokens that all workers handed in within the last minute.",
+        ),
+        tile(
+            "Age of the data",
+            status.age_text,
+            sub=status.at,
+            kind="age",
+            help="Since the oldest part of these figures was fetched.",
+        ),
+    ]
+
+
+# --- which rows, in which order -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """The rows that a view shows, in order, and how many its filters hide."""
+
+    rows: tuple[Row, ...]
+    hidden: int
+
+
+def _value(row: Row, sort: str) -> float | None:
+    measure = row.measure
+    match sort:
+        case "state":
+            return WORST_FIRST.index(measure.state)
+        case "allowance":
+            return measure.allowance_tokens
+        case "wait":
+            return None if measure.waits is None else measure.waits.named_s
+        case "speed":
+            return measure.speed_tok_per_s
+        case "queued":
+            return measure.queued_tokens
+        case "workers":
+            return measure.eligible_workers
+        case "largest":
+            return measure.largest_free_request_tokens
+        case _:
+            return row.requests_day
+
+
+def _order(state: ViewState) -> Callable[[Row], tuple[bool, float]]:
+    sign = -1.0 if state.descending else 1.0
+
+    def key(row: Row) -> tuple[bool, float]:
+        value = _value(row, state.sort)
+        return value is None, 0.0 if value is None else sign * value
+
+    return key
+
+
+def shown_rows(rows: Sequence[Row], state: ViewState) -> Shown:
+    """Return the rows that the filters leave, sorted: what is not known last, ties by name.
+
+    Parameters
+    ----------
+    rows
+        Sorted by name, as the board gives them.
+    state
+        Its ``find`` (every word must stand in the name, in any case), ``states``, ``sort`` and ``descending``.
+    """
+    words = state.find.casefold().split()
+    kept = [row for row in rows if (not state.states or row.measure.state in state.states) and _named(row, words)]
+    if state.sort != "model":
+        kept.sort(key=_order(state))
+    elif state.descending:
+        kept.reverse()
+    return Shown(tuple(kept), len(rows) - len(kept))
+
+
+def _named(row: Row, words: Sequence[str]) -> bool:
+    names = " ".join(row.measure.models).casefold()
+    return all(word in names for word in words)
+
+
+def export_frame(board: Board, shown: Shown) -> pl.DataFrame:
+    """Return what is shown as a frame of ``BOARD_ROWS``: the row of any model, named so, and the rows in their order."""
+    return board.frame([board.any_model, *shown.rows]).with_columns(pl.col("model").fill_null(ANY_MODEL_ID))
+
+
+# --- cells ----------------------------------------------------------------------------------------------------------------
+
+
+def board_columns(
+    state: ViewState, strip_sizes: Sequence[int], link: Callable[..., str], *, with_trend: bool = False
+) -> list[grid.Column]:
+    """Return the board's columns; ``link`` makes the query of this page with some fields of the state changed."""
+
+    def column(key: str, label: str, kind: grid.ColumnKind = "text", **rest: object) -> grid.Column:
+        sorted_by = state.sort == key
+        flipped = not state.descending if sorted_by else key in DESCENDING_FIRST
+        order: Literal["ascending", "descending"] = "descending" if state.descending else "ascending"
+        return grid.Column(
+            key=key,
+            label=label,
+            kind=kind,
+            query=link(sort=key, descending=flipped),
+            sorted=order if sorted_by else None,
+            right=kind == "text",
+            **rest,  # type: ignore[arg-type]
+        )
+
+    size = f"at {count(state.max_length_tokens)} tokens"
+    return [
+        column("model", "Model", "name"),
+        column("state", "State", "state", unit=size, help="\n".join(f"{w.label}: {w.text}" for w in STATES.values())),
+        column("allowance", "Free allowance", "allowance", unit="tokens", help=gloss("allowance"), wide=True),
+        *([_trend_column(state)] if with_trend else []),
+        column("wait", "Wait", unit="named, at worst", help=gloss("estimated_wait", "named", "at_worst")),
+        column("speed", "Speed", unit="tok/s", help=gloss("combined_speed", "assumed_speed")),
+        column("queued", "Queued", unit="tokens", help=gloss("queued_tokens")),
+        column("workers", "Workers", unit="eligible", help=gloss("eligible_worker")),
+        column("largest", "Largest free", unit="tokens", help=gloss("largest_free_request")),
+        column("demand", "Demand", unit="a day", help=gloss("demand")),
+        grid.Column(
+            key="strip",
+            label="By size",
+            kind="strip",
+            sizes=tuple(strip_sizes),
+            help="State and allowance at other sizes: " + gloss("size"),
+        ),
+    ]
+
+
+def _trend_column(state: ViewState) -> grid.Column:
+    unit = state.range_name if state.from_at is None else "the range"
+    return grid.Column(
+        key="trend",
+        label="Trend",
+        kind="spark",
+        unit=unit,
+        help="The free output allowance over the range of the history: each part at its least.",
+    )
+
+
+def board_rows(
+    shown: Shown, board: Board, link: Callable[..., str], sparks: Mapping[str | None, grid.Cell] | None = None
+) -> list[grid.Row]:
+    """Return the row of any model, then the rows shown.
+
+    ``link`` makes the query of a model page from its names; ``sparks`` has small lines by model, of any model by null.
+    """
+    settings, lines = board.settings, sparks or {}
+    pinned = grid.Row(
+        id=ANY_MODEL_ID,
+        cells=_cells(board.any_model, settings)
+        | {"model": {"text": ANY_MODEL_ID, "title": gloss("any_model")}}
+        | ({"trend": lines[None]} if lines.get(None) is not None else {}),
+        query=link(models=()),
+        pinned=True,
+    )
+    return [pinned, *(_row(row, settings, link, lines) for row in shown.rows)]
+
+
+def _row(row: Row, settings: AllowanceSettings, link: Callable[..., str], lines: Mapping[str | None, grid.Cell]) -> grid.Row:
+    names = row.measure.models
+    line = lines.get(names[0]) if len(names) == 1 else None
+    return grid.Row(
+        id=f"model {link(models=names)}",
+        cells=_cells(row, settings) | ({"trend": line} if line is not None else {}),
+        query=link(models=names),
+        out=row.measure.state == "no_worker",
+    )
+
+
+def _cells(row: Row, settings: AllowanceSettings) -> dict[str, grid.Cell]:
+    measure = row.measure
+    return {
+        "model": _name(row),
+        "state": grid.state_cell(measure.state, text=_why(row)),
+        "allowance": grid.allowance_cell(
+            measure.state,
+            allowance=measure.allowance_tokens,
+            at_high=measure.allowance_at_high_tokens,
+            ceiling=settings.ceiling_tokens,
+        ),
+        "wait": _wait(row),
+        "speed": _with_sub(
+            speed(measure.speed_tok_per_s), f"{count(measure.unmeasured_workers)} assumed" if measure.unmeasured_workers else ""
+        ),
+        "queued": count(measure.queued_tokens),
+        "workers": _with_sub(
+            count(measure.eligible_workers),
+            f"of {count(row.serving_workers)}" if row.serving_workers != measure.eligible_workers else "",
+        ),
+        "largest": _largest(row),
+        "demand": count(row.requests_day),
+        "strip": grid.strip_cell([(cell.state, cell.allowance_tokens) for cell in row.strip]),
+    }
+
+
+def _why(row: Row) -> str:
+    """Return the first note where the state needs one; the model's page has them all."""
+    measure = row.measure
+    return visible(measure.notes[0].text) if measure.notes and measure.state in ("no_worker", "too_large", "unknown") else ""
+
+
+def _name(row: Row) -> grid.Cell:
+    several = len(row.measure.models)
+    sub = ""
+    if several > 1:
+        sub = f"{several} names: {shortened(visible(', '.join(row.measure.models)), 200)}"
+    elif row.maintenance_workers:
+        only = row.serving_workers == 1
+        who = "its only worker is" if only else f"{count(row.maintenance_workers)} of {count(row.serving_workers)} workers"
+        sub = f"{who} in maintenance"
+    return grid.name_cell(row.model or ANY_MODEL_ID, sub=sub)
+
+
+def _with_sub(text: str, sub: str) -> grid.Cell:
+    return {"text": text, "sub": sub} if sub else text
+
+
+def _wait(row: Row) -> grid.Cell:
+    waits = row.measure.waits
+    if waits is None:
+        nobody = row.measure.state in ("no_worker", "too_large")
+        why = "No worker is eligible, so there is no wait to estimate." if nobody else "The queue is not reported."
+        return {"text": NOT_REPORTED, "title": why}
+    return {"text": seconds(waits.named_s), "sub": f"at worst {seconds(waits.worst_s)}"}
+
+
+def _largest(row: Row) -> grid.Cell:
+    largest = row.measure.largest_free_request_tokens
+    if largest is not None:
+        return count(largest)
+    if row.measure.queued_tokens is None and row.measure.open_workers:
+        return {"text": NOT_REPORTED, "title": "The queue is not reported."}
+    return {"text": "none", "title": f"No worker takes a request of any size up to {count(MAX_LENGTH_LIMIT_TOKENS)} tokens."}

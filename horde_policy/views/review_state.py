@@ -1,0 +1,287 @@
+"""What the review pages show as one frozen value, and the address that carries it; the links of findings are such addresses.
+
+The rules are those of :mod:`horde_policy.views.state`: what cannot be read falls back to its default with a note, what equals
+the default is not written.
+"""
+
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any, Final, Self
+from urllib.parse import urlencode
+
+from horde_policy.errors import ConfigError, shown
+from horde_policy.review.bounds import RATIO
+from horde_policy.review.decompose import DIMENSIONS, WORDS
+from horde_policy.review.finding import Target
+from horde_policy.review.ranges import TimeRange
+from horde_policy.review.verdict import ABOVE, OVER_S
+from horde_policy.settings import AllowanceSettings
+from horde_policy.units import MAX_LENGTH_LIMIT_TOKENS
+
+__all__ = ["PARAMETERS", "ReviewState", "parse_review_state", "target_address"]
+
+Query = Mapping[str, Sequence[str]]
+
+_INSTANT = re.compile(r"\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?(Z|[+-]\d{2}:\d{2})?)?")
+_NAME = re.compile(r"[\w .:+-]{1,100}")
+_NUMBER = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?")
+
+MOST_RATIO = 1_000_000.0
+MOST_SECONDS = 86_400.0
+
+
+class _Unreadable(Exception):  # noqa: N818 (never leaves this module)
+    """A value of the address breaks the rule that the message names."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReviewState:
+    """What a review page shows.
+
+    Attributes
+    ----------
+    data, against
+        Keys of the data reviewed, and of those compared with; empty for the first there are, and for none.
+    start, end, against_start, against_end
+        The ranges, null for all.
+    requester, outcome, requested_size, allowance_size, chat
+        The words that are looked at, none for all; ``none`` stands for what was not exported.
+    rows, columns, colour
+        Dimensions of the table and the figure; ``columns`` and ``colour`` may be empty.
+    ceiling, floor
+        The settings of the what-if; null for those in force.
+    over_s, above, ratio
+        The question about funded waits.
+
+    Examples
+    --------
+    >>> state, notes = parse_review_state({"outcome": ["refused"], "rows": ["requested_size"], "floor": ["1024"]})
+    >>> state.outcome, state.rows, state.floor, notes
+    (('refused',), 'requested_size', 1024, ())
+    >>> state.query()
+    {'outcome': ['refused'], 'rows': ['requested_size'], 'floor': ['1024']}
+    """
+
+    data: str = ""
+    against: str = ""
+    start: datetime | None = None
+    end: datetime | None = None
+    against_start: datetime | None = None
+    against_end: datetime | None = None
+    requester: tuple[str, ...] = ()
+    outcome: tuple[str, ...] = ()
+    requested_size: tuple[str, ...] = ()
+    allowance_size: tuple[str, ...] = ()
+    chat: tuple[str, ...] = ()
+    rows: str = "requester"
+    columns: str = ""
+    colour: str = "outcome"
+    ceiling: int | None = None
+    floor: int | None = None
+    over_s: float = OVER_S
+    above: float = ABOVE
+    ratio: float = RATIO
+
+    def changed(self, **changes: object) -> Self:
+        """Return the state with some fields replaced.
+
+        >>> ReviewState().changed(columns="chat").columns
+        'chat'
+        """
+        return replace(self, **changes)  # type: ignore[arg-type]
+
+    def query(self) -> dict[str, list[str]]:
+        """Return the state as a query string: what differs from the defaults, in a fixed order."""
+        default = type(self)()
+        return {
+            parameter.name: list(parameter.write(getattr(self, parameter.field)))
+            for parameter in PARAMETERS
+            if getattr(self, parameter.field) != getattr(default, parameter.field)
+        }
+
+    @property
+    def keep(self) -> dict[str, tuple[object, ...]]:
+        """Return the words that are looked at by dimension, as :func:`~horde_policy.review.decompose.filtered` takes them.
+
+        >>> ReviewState(chat=("true", "none")).keep
+        {'chat': (True, None)}
+        """
+        return {
+            dimension: tuple(_word(dimension, text) for text in getattr(self, dimension))
+            for dimension in WORDS
+            if getattr(self, dimension)
+        }
+
+    @property
+    def span(self) -> TimeRange:
+        """Return the range that is looked at."""
+        return TimeRange(self.start, self.end)
+
+    def what_if(self, settings: AllowanceSettings) -> AllowanceSettings | None:
+        """Return the settings of the what-if; null where nothing is changed, or the two do not go together.
+
+        >>> ReviewState(floor=1024).what_if(AllowanceSettings()).floor_tokens
+        1024
+        >>> ReviewState(floor=9000).what_if(AllowanceSettings()) is None
+        True
+        """
+        ceiling = settings.ceiling_tokens if self.ceiling is None else self.ceiling
+        floor = settings.floor_tokens if self.floor is None else self.floor
+        if (ceiling, floor) == (settings.ceiling_tokens, settings.floor_tokens):
+            return None
+        try:
+            return settings.changed(ceiling_tokens=ceiling, floor_tokens=floor)
+        except ConfigError:
+            return None
+
+
+def _word(dimension: str, text: str) -> object:
+    if text == "none":
+        return None
+    return text == "true" if dimension == "chat" else text
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One parameter of the address: the field it stands for, how it is read and how it is written."""
+
+    name: str
+    field: str
+    read: Callable[[Sequence[str]], Any]
+    write: Callable[[Any], Sequence[str]]
+
+
+def _name(values: Sequence[str]) -> str:
+    if not _NAME.fullmatch(values[-1]):
+        raise _Unreadable("must be the name of data that were read")
+    return values[-1]
+
+
+def _instant(values: Sequence[str]) -> datetime:
+    try:
+        if not _INSTANT.fullmatch(values[-1]):
+            raise ValueError
+        at = datetime.fromisoformat(values[-1])
+        return (at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise _Unreadable("must be an instant as 2026-11-29T12:00:00Z") from None
+
+
+def _words(dimension: str) -> Callable[[Sequence[str]], tuple[str, ...]]:
+    known = [_written(word) for word in WORDS[dimension]] + ["none"]
+
+    def read(values: Sequence[str]) -> tuple[str, ...]:
+        if any(value not in known for value in values):
+            raise _Unreadable("must be one of " + ", ".join(known))
+        return tuple(word for word in known if word in values)
+
+    return read
+
+
+def _written(word: object) -> str:
+    return str(word).lower() if isinstance(word, bool) else str(word)
+
+
+def _dimension(*, empty: bool) -> Callable[[Sequence[str]], str]:
+    def read(values: Sequence[str]) -> str:
+        if values[-1] not in DIMENSIONS and not (empty and values[-1] == "none"):
+            raise _Unreadable("must be one of " + ", ".join([*DIMENSIONS, *(["none"] if empty else [])]))
+        return "" if values[-1] == "none" else values[-1]
+
+    return read
+
+
+def _tokens(values: Sequence[str]) -> int:
+    if not _NUMBER.fullmatch(values[-1]) or "." in values[-1] or not 1 <= int(values[-1]) <= MAX_LENGTH_LIMIT_TOKENS:
+        raise _Unreadable(f"must be a whole number from 1 to {MAX_LENGTH_LIMIT_TOKENS}")
+    return int(values[-1])
+
+
+def _number(least: float, most: float) -> Callable[[Sequence[str]], float]:
+    def read(values: Sequence[str]) -> float:
+        if not _NUMBER.fullmatch(values[-1]) or not least <= float(values[-1]) <= most:
+            raise _Unreadable(f"must be a number from {least:g} to {most:g}")
+        return float(values[-1])
+
+    return read
+
+
+def _ratio(values: Sequence[str]) -> float:
+    return math.inf if values[-1] == "any" else _number(1.0, MOST_RATIO)(values)
+
+
+def _one(value: object) -> tuple[str]:
+    return (str(value),)
+
+
+def _time_text(at: datetime) -> tuple[str]:
+    return (at.astimezone(UTC).isoformat().replace("+00:00", "Z"),)
+
+
+def _number_text(value: float) -> tuple[str]:
+    return ("any",) if math.isinf(value) else (f"{value:.9f}".rstrip("0").rstrip("."),)
+
+
+PARAMETERS: Final[tuple[Parameter, ...]] = (
+    Parameter("data", "data", _name, _one),
+    Parameter("against", "against", _name, _one),
+    Parameter("from", "start", _instant, _time_text),
+    Parameter("to", "end", _instant, _time_text),
+    Parameter("against_from", "against_start", _instant, _time_text),
+    Parameter("against_to", "against_end", _instant, _time_text),
+    *(Parameter(dimension, dimension, _words(dimension), tuple) for dimension in WORDS),
+    Parameter("rows", "rows", _dimension(empty=False), _one),
+    Parameter("columns", "columns", _dimension(empty=True), lambda name: (name or "none",)),
+    Parameter("colour", "colour", _dimension(empty=True), lambda name: (name or "none",)),
+    Parameter("ceiling", "ceiling", _tokens, _one),
+    Parameter("floor", "floor", _tokens, _one),
+    Parameter("over", "over_s", _number(0.0, MOST_SECONDS), _number_text),
+    Parameter("above", "above", _number(0.0, 0.999999999), _number_text),
+    Parameter("ratio", "ratio", _ratio, _number_text),
+)
+"""Every parameter of the review pages, in the order in which they are written."""
+
+
+def parse_review_state(query: Query) -> tuple[ReviewState, tuple[str, ...]]:
+    """Return the state that a query string stands for, and a note for every value that was left out. Nothing raises.
+
+    >>> state, notes = parse_review_state({"from": ["2026-11-29"], "to": ["2026-11-01"], "above": ["2"]})
+    >>> state.start is None, state.above
+    (True, 0.1)
+    >>> for note in notes:
+    ...     print(note)
+    The link's above='2' is left out: it must be a number from 0 to 1.
+    The link's from and to are left out: the range must begin before it ends.
+    """
+    values: dict[str, Any] = {}
+    notes: list[str] = []
+    for parameter in PARAMETERS:
+        given = query.get(parameter.name)
+        if given:
+            try:
+                values[parameter.field] = parameter.read(given)
+            except _Unreadable as why:
+                notes.append(f"The link's {parameter.name}={shown(given[-1])} is left out: it {why}.")
+    for start, end, name in (("start", "end", "from and to"), ("against_start", "against_end", "against_from and against_to")):
+        if values.get(start) is not None and values.get(end) is not None and values[start] >= values[end]:
+            values |= {start: None, end: None}
+            notes.append(f"The link's {name} are left out: the range must begin before it ends.")
+    known = {parameter.name for parameter in PARAMETERS}
+    notes += [f"The link's {shown(name)[1:-1]} is left out: no page knows it." for name in query if name not in known]
+    return ReviewState(**values), tuple(notes)
+
+
+def target_address(target: Target, *, base: str = "", span: TimeRange | None = None) -> str:
+    """Return the address of the page state behind a finding, below the address of the app.
+
+    >>> target_address(Target("decisions", {"outcome": ("refused",)}), base="http://localhost:8501/")
+    'http://localhost:8501/decisions?outcome=refused'
+    """
+    state, _ = parse_review_state(target.state)
+    if span is not None:
+        state = state.changed(start=span.start, end=span.end)
+    query = urlencode(state.query(), doseq=True)
+    return f"{base.rstrip('/')}/{target.page}" + (f"?{query}" if query else "")

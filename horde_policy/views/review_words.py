@@ -1,0 +1,153 @@
+"""Words and figures of the review as people read them: dimensions, sizes, shares with their interval, waits as bucket bounds."""
+
+import math
+from datetime import datetime
+from typing import Final
+
+from horde_policy.review.ranges import TimeRange
+from horde_policy.review.sampling import Bounds, Share
+from horde_policy.review.waits import Quantile
+from horde_policy.views.text import NOT_REPORTED, count, instant, ratio, seconds
+
+__all__ = [
+    "DIMENSION_WORDS",
+    "bounds_text",
+    "interval_text",
+    "quantile_text",
+    "share_range_text",
+    "share_text",
+    "size_text",
+    "span_text",
+    "word_text",
+]
+
+DIMENSION_WORDS: Final[dict[str, str]] = {
+    "requester": "requester",
+    "outcome": "outcome",
+    "requested_size": "requested size",
+    "allowance_size": "allowance",
+    "chat": "kind",
+    "time": "time (UTC)",
+}
+"""Dimension of a decision → its heading."""
+
+NOT_EXPORTED: Final = "not exported"
+
+_SIZE_TEXTS: Final = {
+    "<=512": "up to 512",
+    "513-1024": "513 to 1,024",
+    "1025-2048": "1,025 to 2,048",
+    "2049-4096": "2,049 to 4,096",
+    ">4096": "over 4,096",
+}
+_REQUESTER_TEXTS: Final = {"anonymous": "anonymous", "registered": "registered", "shared_key": "shared key"}
+
+
+def size_text(size: str | None) -> str:
+    """Return a size bucket as it is read, in tokens.
+
+    >>> size_text("1025-2048"), size_text(">4096"), size_text(None)
+    ('1,025 to 2,048', 'over 4,096', 'not exported')
+    """
+    return NOT_EXPORTED if size is None else _SIZE_TEXTS[size]
+
+
+def word_text(dimension: str, word: object) -> str:
+    """Return a word of a dimension as it is read; null was not exported.
+
+    >>> word_text("chat", True), word_text("requester", "shared_key"), word_text("outcome", None)
+    ('chat', 'shared key', 'not exported')
+    """
+    if word is None:
+        return NOT_EXPORTED
+    if dimension in ("requested_size", "allowance_size"):
+        return size_text(str(word))
+    if dimension == "chat":
+        return "chat" if word else "text"
+    if isinstance(word, datetime):
+        return f"{word:%d %b %H:%M}"
+    return _REQUESTER_TEXTS.get(str(word), str(word))
+
+
+def bounds_text(bounds: Bounds | None) -> str:
+    """Return a count, or the two bounds that it lies between.
+
+    >>> bounds_text(Bounds(1234, 1234)), bounds_text(Bounds(10, 12)), bounds_text(None)
+    ('1,234', '10 to 12', '—')
+    """
+    if bounds is None:
+        return NOT_REPORTED
+    low, high = count(bounds.low), count(bounds.high)
+    return low if low == high else f"{low} to {high}"
+
+
+def share_range_text(low: float, high: float) -> str:
+    """Return a share, or the two bounds that it lies between; nearly nothing and nearly all do not read as nothing and all.
+
+    >>> share_range_text(0.25, 0.25), share_range_text(0.1, 0.2), share_range_text(0.0, 1.0), share_range_text(0.0001, 0.9999)
+    ('25.0 %', '10.0 % to 20.0 %', '0 % to 100 %', '< 0.1 % to > 99.9 %')
+    """
+    first, last = _percent(low), _percent(high)
+    return first if first == last else f"{first} to {last}"
+
+
+def _percent(share: float) -> str:
+    if 1e-12 < share < 0.0005:
+        return "< 0.1 %"
+    if 0.9995 <= share < 1 - 1e-12:
+        return "> 99.9 %"
+    return ratio(round(share, 12))
+
+
+def share_text(share: Share | None) -> str:
+    """Return a share as far as the counts decide it.
+
+    >>> from horde_policy.review.sampling import share_of
+    >>> share_text(share_of(Bounds(10, 10), Bounds(90, 90))), share_text(None)
+    ('10.0 %', '—')
+    """
+    return NOT_REPORTED if share is None else share_range_text(share.low, share.high)
+
+
+def interval_text(share: Share | None) -> str:
+    """Return the sampling interval of a share.
+
+    >>> from horde_policy.review.sampling import share_of
+    >>> interval_text(share_of(Bounds(10, 10), Bounds(90, 90)))
+    '95 %: 4.9 % to 17.6 %'
+    """
+    if share is None:
+        return NOT_REPORTED
+    return f"95 %: {_percent(share.sampling_low)} to {_percent(share.sampling_high)}"
+
+
+def quantile_text(found: Quantile | None) -> str:
+    """Return a quantile as bucket bounds; in the last bucket only "at least" is known.
+
+    >>> quantile_text(Quantile(0.5, 60.0, 90.0, 60.0, 90.0)), quantile_text(Quantile(0.9, 3600.0, math.inf, 0.0, math.inf))
+    ('60 s to 90 s', 'at least 60 min')
+    >>> quantile_text(Quantile(0.1, 0.0, 1.0, 0.0, 1.0))
+    'up to 1 s'
+    """
+    if found is None:
+        return NOT_REPORTED
+    if math.isinf(found.high_s):
+        return f"at least {_wait(found.low_s)}"
+    if found.high_s <= 0:
+        return "0 s"
+    return f"up to {_wait(found.high_s)}" if found.low_s <= 0 else f"{_wait(found.low_s)} to {_wait(found.high_s)}"
+
+
+def _wait(wait_s: float) -> str:
+    return "60 min" if wait_s == 3600 else seconds(wait_s)
+
+
+def span_text(span: TimeRange) -> str:
+    """Return a range of time.
+
+    >>> span_text(TimeRange(None, None))
+    'at a time that is not known'
+    """
+    if span.start is None:
+        return "at a time that is not known" if span.end is None else f"up to {instant(span.end)}"
+    return f"from {instant(span.start)}" if span.end is None else f"{instant(span.start)} to {instant(span.end)}"

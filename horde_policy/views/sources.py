@@ -1,0 +1,245 @@
+"""The Sources page's words and rows: how each source stands, what is wrong with its data, what the history holds."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final, Literal, Protocol
+
+from horde_policy.errors import Problem
+from horde_policy.frames.snapshot import Snapshot
+from horde_policy.history.status import RecorderStatus
+from horde_policy.history.upkeep import StoreInfo
+from horde_policy.views import grid
+from horde_policy.views.text import NOT_REPORTED, age, count, instant, seconds, shortened, visible
+
+__all__ = [
+    "PROBLEM_COLUMNS",
+    "RECORDED_COLUMNS",
+    "SOURCE_COLUMNS",
+    "LastLook",
+    "SourceFigures",
+    "headline",
+    "limit_text",
+    "problem_rows",
+    "recorded_rows",
+    "source_rows",
+    "store_sentence",
+]
+
+LookState = Literal["waiting", "ok", "stale", "throttled", "failing"]
+State = LookState | Literal["not asked"]
+
+
+class LastLook(Protocol):
+    """What is known of a source since it was last asked; a poller's look is one."""
+
+    @property
+    def snapshot(self) -> Snapshot | None:
+        """The last good snapshot."""
+
+    @property
+    def state(self) -> LookState:
+        """How the source stands."""
+
+    @property
+    def next_due(self) -> datetime | None:
+        """When it may be asked again."""
+
+    def sentence(self) -> str:
+        """Return what is wrong, since when, and what stands meanwhile."""
+
+
+STATES: Final[dict[State, str]] = {
+    "not asked": "not asked",
+    "waiting": "opening",
+    "ok": "up to date",
+    "stale": "stale",
+    "throttled": "asked to wait",
+    "failing": "failing",
+}
+KINDS: Final = {"live": "live", "recorded": "recorded", "demo": "demo, synthetic", "history": "history"}
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFigures:
+    """One configured source as the page shows it: what it is, the last look (null: never asked), limits by endpoint."""
+
+    key: str
+    title: str
+    kind: str
+    where: str
+    look: LastLook | None
+    limits: Mapping[str, tuple[int | None, int | None]]
+
+    @property
+    def state(self) -> State:
+        """How it stands."""
+        return "not asked" if self.look is None else self.look.state
+
+    @property
+    def snapshot(self) -> Snapshot | None:
+        """Its last good snapshot."""
+        return None if self.look is None else self.look.snapshot
+
+
+def headline(sources: Sequence[SourceFigures]) -> str:
+    """Return in one sentence how the sources stand."""
+    asked = [source for source in sources if source.look is not None]
+    wrong = [source for source in asked if source.state in ("stale", "throttled", "failing")]
+    configured = f"{count(len(sources))} sources are configured, {count(len(asked))} in use"
+    if not wrong:
+        return configured
+    return f"{configured}; {count(len(wrong))} {'does' if len(wrong) == 1 else 'do'} not give new figures"
+
+
+SOURCE_COLUMNS: Final = [
+    grid.Column(key="source", label="Source", kind="name"),
+    grid.Column(key="kind", label="Kind"),
+    grid.Column(key="state", label="State"),
+    grid.Column(key="age", label="Data of", right=True, help="When the oldest part of the last good figures was fetched."),
+    grid.Column(key="due", label="Next due", right=True, help="A source is asked when somebody looks and this time has come."),
+    grid.Column(
+        key="limit", label="Rate limit", unit="questions left", right=True, help="As the server last said, for the scarcest part."
+    ),
+    grid.Column(key="problems", label="Problems", unit="in the data", right=True),
+    grid.Column(key="trouble", label="What is wrong", wrap=True, wide=True),
+]
+
+
+def source_rows(sources: Sequence[SourceFigures], now: datetime, link: Callable[..., str]) -> list[grid.Row]:
+    """Return a row a configured source; opening one chooses it."""
+    return [
+        grid.Row(
+            id=f"source {source.key}",
+            cells=_cells(source, now),
+            query=link(source=source.key),
+            out=source.look is None,
+        )
+        for source in sources
+    ]
+
+
+def _cells(source: SourceFigures, now: datetime) -> dict[str, grid.Cell]:
+    look, snapshot = source.look, source.snapshot
+    wrong = look is not None and look.state in ("stale", "throttled", "failing")
+    found = [] if snapshot is None else [problem for problem in snapshot.problems if problem.level == "problem"]
+    synthetic = ", synthetic" if snapshot is not None and snapshot.synthetic and source.kind != "demo" else ""
+    return {
+        "source": grid.name_cell(source.title, sub=shortened(visible(_where(source)), 40)),
+        "kind": KINDS.get(source.kind, source.kind) + synthetic,
+        "state": STATES[source.state],
+        "age": _age_cell(source, now),
+        "due": _due(look, now) if source.kind in ("live", "demo") else NOT_REPORTED,
+        "limit": limit_text(source.limits),
+        "problems": NOT_REPORTED if snapshot is None else count(len(found)),
+        "trouble": {"text": visible(look.sentence())} if look is not None and wrong else "",
+    }
+
+
+def _where(source: SourceFigures) -> str:
+    """Return where a source is; of a folder its last two names, since where it lies on the server is nobody's business."""
+    parts = source.where.rstrip("/").split("/")
+    return source.where if source.kind != "recorded" else "/".join(parts[-2:])
+
+
+def _age_cell(source: SourceFigures, now: datetime) -> grid.Cell:
+    snapshot = source.snapshot
+    if snapshot is None:
+        return NOT_REPORTED
+    at = instant(snapshot.fetched_at)
+    if source.kind not in ("live", "demo"):
+        return at
+    old = max(0.0, (now - snapshot.fetched_at.astimezone(UTC)).total_seconds())
+    return {"text": f"{age(old)} ago", "sub": at}
+
+
+def _due(look: LastLook | None, now: datetime) -> str:
+    if look is None:
+        return NOT_REPORTED
+    if look.next_due is None or look.next_due <= now:
+        return "at the next look"
+    return f"in {seconds((look.next_due - now).total_seconds())}"
+
+
+def limit_text(limits: Mapping[str, tuple[int | None, int | None]]) -> str:
+    """Return what is left of the scarcest limit, as "left of limit"; a dash where no server said.
+
+    >>> limit_text({"workers": (30, 28), "models": (90, 3), "modes": (None, None)}), limit_text({})
+    ('3 of 90', '—')
+    """
+    known = [(left, limit) for limit, left in limits.values() if left is not None]
+    if not known:
+        return NOT_REPORTED
+    left, limit = min(known, key=lambda pair: pair[0])
+    return f"{count(left)} of {count(limit)}"
+
+
+# --- problems -------------------------------------------------------------------------------------------------------------
+
+PROBLEM_COLUMNS: Final = [
+    grid.Column(key="subject", label="Item", kind="name"),
+    grid.Column(key="source", label="Source"),
+    grid.Column(key="level", label="Level"),
+    grid.Column(key="text", label="What was found", wrap=True, wide=True),
+]
+
+
+def problem_rows(sources: Sequence[SourceFigures], configuration: Sequence[Problem]) -> list[grid.Row]:
+    """Return a row for each problem of the configuration and each problem and note in the data of the sources in use."""
+    found = [("configuration", problem) for problem in configuration]
+    for source in sources:
+        if source.snapshot is not None:
+            found += [(source.title, problem) for problem in source.snapshot.problems]
+    found.sort(key=lambda pair: pair[1].level != "problem")
+    return [
+        grid.Row(
+            id=str(number),
+            cells={
+                "subject": grid.name_cell(problem.subject),
+                "source": {"text": visible(title)},
+                "level": problem.level,
+                "text": {"text": visible(problem.text)},
+            },
+        )
+        for number, (title, problem) in enumerate(found)
+    ]
+
+
+# --- the history ----------------------------------------------------------------------------------------------------------
+
+RECORDED_COLUMNS: Final = [
+    grid.Column(key="source", label="Recorded source", kind="name"),
+    grid.Column(key="state", label="Its recorder", wrap=True, wide=True),
+    grid.Column(key="last", label="Last poll", right=True),
+    grid.Column(key="polls", label="Polls", right=True),
+    grid.Column(key="first", label="First poll", right=True),
+    grid.Column(key="gaps", label="Gaps", right=True),
+]
+
+
+def store_sentence(info: StoreInfo) -> str:
+    """Return what the store holds, in one sentence; of where it lies only the last name is told."""
+    number = len(info.sources)
+    sources = "1 source" if number == 1 else f"{count(number)} sources"
+    name = visible(info.name.rpartition("/")[2])
+    return f"The history {name} holds {sources} in {info.bytes_ / 1e6:,.1f} MB."
+
+
+def recorded_rows(info: StoreInfo, recorders: Sequence[RecorderStatus]) -> list[grid.Row]:
+    """Return a row a recorded source: how its recorder stands, its span and its gaps."""
+    standing = {recorder.source: recorder for recorder in recorders}
+    return [
+        grid.Row(
+            id=f"recorded {one.span.name}",
+            cells={
+                "source": grid.name_cell(one.span.name, sub="synthetic" if one.span.synthetic else ""),
+                "state": {"text": visible(standing[one.span.name].sentence()) if one.span.name in standing else NOT_REPORTED},
+                "last": NOT_REPORTED if one.span.last is None else instant(one.span.last),
+                "polls": count(one.span.polls),
+                "first": NOT_REPORTED if one.span.first is None else instant(one.span.first),
+                "gaps": {"text": count(one.gaps), "sub": seconds(one.gap_s) if one.gaps else ""},
+            },
+            out=one.span.name in standing and not standing[one.span.name].is_well,
+        )
+        for one in info.sources
+    ]

@@ -1,0 +1,230 @@
+"""The Workers page's words and rows: who carries what, what hangs on one worker, who was there and is gone."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import polars as pl
+
+from horde_policy.board.moves import SinglePoint
+from horde_policy.board.pool import largest_size_tokens
+from horde_policy.board.rows import Board
+from horde_policy.policy.worker import Worker, available, counted_speed_tok_per_s, counted_threads, is_measured
+from horde_policy.views import grid
+from horde_policy.views.text import count, instant, ratio, shortened, speed, visible
+from horde_policy.views.tiles import tile
+from horde_policy.views.words import gloss
+
+__all__ = [
+    "GONE_COLUMNS",
+    "POINT_COLUMNS",
+    "fleet_tiles",
+    "gone_rows",
+    "headline",
+    "point_rows",
+    "shown_workers",
+    "standing",
+    "worker_columns",
+    "worker_rows",
+]
+
+STANDINGS: Final = {
+    "open": "serves everybody",
+    "maintenance": "in maintenance",
+    "offline": "offline",
+    "flagged": "owner flagged",
+}
+
+
+def standing(worker: Worker) -> str:
+    """Return how a worker stands: the first of offline, maintenance and flagged that holds, else open.
+
+    >>> standing(Worker(worker_id="w", models=("m",), max_length=80, max_context_length=2048, maintenance=True))
+    'maintenance'
+    """
+    if worker.online is False:
+        return "offline"
+    if worker.maintenance is True:
+        return "maintenance"
+    return "flagged" if worker.flagged is True else "open"
+
+
+def headline(board: Board, points: Sequence[SinglePoint]) -> str:
+    """Return in one sentence how many workers carry the horde, and what hangs on one of them."""
+    pulse = board.pulse
+    if not pulse.listed_workers:
+        return "The list has no worker"
+    carried = "no model hangs on a single one"
+    if points:
+        workers = len({point.worker.worker_id for point in points})
+        models = "1 model hangs" if len(points) == 1 else f"{count(len(points))} models hang"
+        carried = f"{models} on one worker each ({count(workers)} worker{'s' if workers != 1 else ''})"
+    return f"{count(pulse.open_workers)} of {count(pulse.listed_workers)} workers serve everybody; {carried}"
+
+
+def fleet_tiles(board: Board, points: Sequence[SinglePoint]) -> list[dict[str, object]]:
+    """Return the row of figures."""
+    pulse = board.pulse
+    fastest = max((counted_speed_tok_per_s(worker, board.settings) for worker in board.fleet.open_workers), default=None)
+    share = None if fastest is None or not pulse.speed_tok_per_s else fastest / pulse.speed_tok_per_s
+    return [
+        tile("Workers", count(pulse.open_workers), sub=f"of {count(pulse.listed_workers)} listed", help=gloss("eligible_worker")),
+        tile("In maintenance", count(pulse.maintenance_workers), help="They take no work of others."),
+        tile("Combined speed", speed(pulse.speed_tok_per_s), unit="tok/s", help=gloss("combined_speed")),
+        tile("At assumed speed", count(pulse.unmeasured_workers), unit="workers", help=gloss("assumed_speed")),
+        tile("The fastest alone", ratio(share), sub="of the combined speed"),
+        tile(
+            "Single points of failure",
+            count(len(points)),
+            unit="models",
+            help=f"Models that exactly one eligible worker carries at {count(board.max_length)} tokens.",
+        ),
+    ]
+
+
+# --- who carries what ---------------------------------------------------------------------------------------------------
+
+
+def shown_workers(workers: Sequence[Worker], find: str, settings: Any) -> list[Worker]:
+    """Return the workers in whose name, agent or models every word stands: those that serve first, then by speed, then by id."""
+    words = find.casefold().split()
+
+    def told(worker: Worker) -> str:
+        return " ".join([worker.name or "", worker.bridge_agent or "", *(worker.models or ())]).casefold()
+
+    kept = [worker for worker in workers if all(word in told(worker) for word in words)]
+    return sorted(kept, key=lambda w: (not available(w), -counted_speed_tok_per_s(w, settings), w.worker_id))
+
+
+def worker_columns(*, with_history: bool) -> list[grid.Column]:
+    """Return the columns of the workers' table; presence only where a history tells it."""
+    past = [
+        grid.Column(key="present", label="There", unit="of the range", right=True, help="Of the polls of the range."),
+    ]
+    return [
+        grid.Column(key="worker", label="Worker", kind="name"),
+        grid.Column(key="standing", label="State"),
+        grid.Column(key="speed", label="Speed", unit="tok/s", right=True, help=gloss("assumed_speed")),
+        grid.Column(
+            key="size", label="Takes up to", unit="tokens", right=True, help="Its largest size at the context asked for."
+        ),
+        grid.Column(key="context", label="Context", unit="tokens", right=True),
+        grid.Column(key="threads", label="Threads", right=True),
+        grid.Column(key="models", label="Models", wide=True, wrap=True),
+        grid.Column(key="alone", label="Carries alone", unit="models", right=True),
+        *(past if with_history else []),
+    ]
+
+
+def worker_rows(
+    workers: Sequence[Worker],
+    board: Board,
+    points: Sequence[SinglePoint],
+    past: Mapping[str, Mapping[str, Any]],
+    link: Callable[..., str],
+) -> list[grid.Row]:
+    """Return a row a worker; ``past`` has its row of the history by id, ``link`` makes the query of a model page."""
+    alone: dict[str, list[str]] = {}
+    for point in points:
+        alone.setdefault(point.worker.worker_id, []).append(point.model)
+    return [
+        grid.Row(
+            id=f"worker {worker.worker_id}",
+            cells=_cells(worker, board, alone.get(worker.worker_id, []), past.get(worker.worker_id)),
+            query=link(models=worker.models[:20]) if worker.models else None,
+            out=not available(worker),
+        )
+        for worker in workers
+    ]
+
+
+def _cells(worker: Worker, board: Board, alone: Sequence[str], past: Mapping[str, Any] | None) -> dict[str, grid.Cell]:
+    models = visible(", ".join(worker.models or ()))
+    return {
+        "worker": grid.name_cell(worker.name or "(no name)", sub=shortened(visible(worker.bridge_agent or ""), 60)),
+        "standing": STANDINGS[standing(worker)],
+        "speed": {
+            "text": speed(counted_speed_tok_per_s(worker, board.settings)),
+            "sub": "" if is_measured(worker) else "assumed",
+        },
+        "size": count(largest_size_tokens(worker, board.context_tokens)),
+        "context": count(worker.max_context_length),
+        "threads": count(counted_threads(worker)),
+        "models": {"text": shortened(models, 90) or "not reported", "title": shortened(models, 2_000)},
+        "alone": {"text": count(len(alone)), "title": visible(shortened(", ".join(alone), 1_000))},
+        "present": _present_cell(past),
+    }
+
+
+def _present_cell(past: Mapping[str, Any] | None) -> grid.Cell:
+    if past is None:
+        return ""
+    return {"text": ratio(past["present_ratio"]), "title": f"First seen in the range: {instant(past['first_seen'])}"}
+
+
+# --- what hangs on one worker -------------------------------------------------------------------------------------------
+
+POINT_COLUMNS: Final = [
+    grid.Column(key="model", label="Model", kind="name"),
+    grid.Column(key="worker", label="Its only eligible worker"),
+    grid.Column(key="speed", label="Speed", unit="tok/s", right=True),
+    grid.Column(key="now", label="Now", kind="allowance", unit="tokens free", wide=True),
+    grid.Column(key="without", label="Without it", kind="allowance", unit="tokens free", wide=True),
+    grid.Column(key="queued", label="Left waiting", unit="tokens", right=True, help=gloss("queued_tokens")),
+]
+
+
+def point_rows(points: Sequence[SinglePoint], ceiling_tokens: int, link: Callable[..., str]) -> list[grid.Row]:
+    """Return a row a model that one worker carries, with what its allowance becomes without that worker."""
+
+    def allowance(measured: Any) -> grid.Cell:
+        return grid.allowance_cell(
+            measured.state,
+            allowance=measured.allowance_tokens,
+            at_high=measured.allowance_at_high_tokens,
+            ceiling=ceiling_tokens,
+        )
+
+    return [
+        grid.Row(
+            id=f"point {point.model}",
+            cells={
+                "model": grid.name_cell(point.model),
+                "worker": {"text": visible(shortened(point.worker.name or "(no name)", 40))},
+                "speed": speed(point.now.speed_tok_per_s),
+                "now": allowance(point.now),
+                "without": allowance(point.without),
+                "queued": count(point.now.queued_tokens),
+            },
+            query=link(models=(point.model,)),
+        )
+        for point in points
+    ]
+
+
+# --- gone since -----------------------------------------------------------------------------------------------------------
+
+GONE_COLUMNS: Final = [
+    grid.Column(key="worker", label="Worker", kind="name"),
+    grid.Column(key="gone", label="Gone since", right=True),
+    grid.Column(key="present", label="There", unit="of the range", right=True),
+    grid.Column(key="speed", label="Speed", unit="tok/s, mean", right=True),
+    grid.Column(key="models", label="Models", wide=True, wrap=True),
+]
+
+
+def gone_rows(over_range: pl.DataFrame) -> list[grid.Row]:
+    """Return a row a worker of ``WORKER_ROWS`` that is gone at the end of the range, the latest first."""
+    gone = over_range.filter(pl.col("gone_since").is_not_null()).sort("gone_since", "worker_id", descending=[True, False])
+    return [
+        grid.Row(
+            id=f"gone {row['worker_id']}",
+            cells={
+                "worker": grid.name_cell(row["name"] or "(no name)"),
+                "gone": instant(row["gone_since"]),
+                "present": ratio(row["present_ratio"]),
+                "speed": speed(row["speed_tok_per_s"]),
+                "models": {"text": shortened(visible(", ".join(row["models"] or [])), 120)},
+            },
+        )
+        for row in gone.iter_rows(named=True)
+    ]

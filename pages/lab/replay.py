@@ -1,0 +1,24 @@
+"""What other settings would have done with real traffic, and who gains or loses by them: runs side by side, files of them."""
+
+import streamlit as st
+
+from horde_policy.ui import replay_page
+from horde_policy.ui.replay_controls import show_choices
+from horde_policy.ui.replay_settings import show_settings
+from horde_policy.views.replay_words import INTRODUCTION, headline
+
+opened = replay_page.open_replay()
+answer = st.container()
+show_choices(opened.state, opened.desk, opened.sources, opened.length)
+show_settings(opened.runs)
+replay_page.show_notes(opened)
+result = replay_page.replayed(opened)
+with answer:
+    st.title("Replay" if result is None else headline(result.scores, result.changes), anchor=False)
+    st.caption(INTRODUCTION)
+if result is not None:
+    replay_page.show_runs(result)
+    replay_page.show_inputs(result)
+    replay_page.show_figures(result)
+    replay_page.show_details(result)
+    replay_page.show_files(opened, result)

@@ -1,0 +1,206 @@
+"""The app in Chromium: a server on a free port with its own environment, pages that may ask no other host."""
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, Request, WebSocket, sync_playwright
+
+ROOT = Path(__file__).parents[2]
+CHROMIUM = "/usr/bin/chromium"
+FLAGS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+PATIENCE_S = 60.0
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@dataclass
+class App:
+    """A running app."""
+
+    url: str
+    process: subprocess.Popen[bytes]
+    log: Path
+
+    def stop(self) -> None:
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGTERM)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.process.wait(10)
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait(10)
+
+
+def start_app(log: Path, *, warm: bool = True, **environment: str) -> App:
+    """Start the app as an operator does (``warm``) or bare, and wait until it answers."""
+    port = free_port()
+    bare = ["-m", "streamlit", "run", "app.py", "--server.port", str(port)]
+    command = [sys.executable, *(["tools/serve.py", "--no-browser", "--port", str(port)] if warm else bare)]
+    with log.open("wb") as out:
+        process = subprocess.Popen(
+            command, cwd=ROOT, env=own_environment(**environment), stdout=out, stderr=out, start_new_session=True
+        )
+    app = App(f"http://127.0.0.1:{port}", process, log)
+    wait_until_up(app, "script-health-check" if warm else "health")
+    return app
+
+
+def own_environment(**changes: str) -> dict[str, str]:
+    """Return this process's environment without what configures the app, and with the changes."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("HORDE_", "STREAMLIT_"))}
+    return kept | {"PYTHONUNBUFFERED": "1", "PYTHONPATH": str(ROOT), **changes}
+
+
+def wait_until_up(app: App, check: str) -> None:
+    """Wait until the app answers a check; stop it and fail if it does not."""
+    until = time.monotonic() + PATIENCE_S
+    while time.monotonic() < until and app.process.poll() is None:
+        with contextlib.suppress(OSError), urllib.request.urlopen(f"{app.url}/_stcore/{check}", timeout=PATIENCE_S) as response:
+            if response.status == 200:
+                return
+        time.sleep(0.1)
+    app.stop()
+    raise AssertionError(f"the app did not start:\n{app.log.read_text()}")
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="session")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[App]:
+    """An app with nothing configured but the hostile folder, shared by the tests that change nothing in it."""
+    app = start_app(tmp_path_factory.mktemp("demo") / "log", HORDE_POLICY_RECORDED=str(ROOT / "tests" / "data" / "hostile"))
+    yield app
+    app.stop()
+
+
+@pytest.fixture
+def new_app(tmp_path: Path) -> Iterator[Callable[..., App]]:
+    """Start apps of a test's own; all end with it."""
+    apps: list[App] = []
+
+    def start(**environment: Any) -> App:
+        apps.append(start_app(tmp_path / f"log{len(apps)}", **environment))
+        return apps[-1]
+
+    yield start
+    for app in apps:
+        app.stop()
+
+
+def new_context(browser: Browser, **options: Any) -> BrowserContext:
+    size = {"width": 1280, "height": 720}
+    context = browser.new_context(**{"viewport": size, "timezone_id": "Europe/Berlin", "locale": "en-GB", **options})
+    context.set_default_timeout(60_000)
+    return context
+
+
+@pytest.fixture(scope="session")
+def plain(chromium: Browser) -> Iterator[BrowserContext]:
+    """A browser profile that tabs share, so that Streamlit's own files are read once."""
+    context = new_context(chromium)
+    yield context
+    context.close()
+
+
+@dataclass
+class Viewer:
+    """One tab: a page that notes what it asked, what went wrong, and what came over its socket."""
+
+    page: Page
+    app: App
+    asked: list[str] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+    received: list[bytes] = field(default_factory=list)
+
+    def open(self, path: str = "overview", **query: str | list[str]) -> "Viewer":
+        pairs = [(n, v) for n, value in query.items() for v in ([value] if isinstance(value, str) else value)]
+        text = "&".join(f"{n}={quote(v, safe='')}" for n, v in pairs)
+        self.page.goto(f"{self.app.url}/{path}" + (f"?{text}" if text else ""))
+        return self
+
+    def board(self) -> "Viewer":
+        self.page.wait_for_selector("tbody tr.pinned")
+        return self.settled()
+
+    def settled(self) -> "Viewer":
+        """Wait until no script runs."""
+        self.page.wait_for_selector('[data-testid="stApp"][data-test-script-state="notRunning"]')
+        return self
+
+    @property
+    def names(self) -> list[str]:
+        """The names in the page's first table, in order."""
+        return self.page.locator(".grid").first.locator("tbody td.name .clip").all_inner_texts()
+
+    def part(self, name: str) -> str:
+        return self.page.locator(f".status [data-part={name}]").inner_text()
+
+    def assert_well(self) -> None:
+        assert self.errors == []
+        foreign = [url for url in self.asked if urlsplit(url).scheme in ("http", "https") and not url.startswith(self.app.url)]
+        assert foreign == [], "the page asked another host"
+        assert self.page.locator('[data-testid="stException"]').count() == 0
+
+
+@pytest.fixture
+def view(chromium: Browser, plain: BrowserContext) -> Iterator[Callable[..., Viewer]]:
+    """Open tabs; each must have asked only its own app and thrown nothing when the test ends."""
+    viewers: list[Viewer] = []
+    contexts: list[BrowserContext] = []
+
+    def start(app: App, **options: Any) -> Viewer:
+        if options:
+            contexts.append(new_context(chromium, **options))
+        viewer = Viewer((contexts[-1] if options else plain).new_page(), app)
+
+        def note_request(request: Request) -> None:
+            viewer.asked.append(request.url)
+
+        def note_socket(socket: WebSocket) -> None:
+            viewer.asked.append(socket.url.replace("ws://", "http://"))
+            socket.on("framereceived", lambda data: viewer.received.append(data if isinstance(data, bytes) else data.encode()))
+
+        viewer.page.on("request", note_request)
+        viewer.page.on("websocket", note_socket)
+        viewer.page.on("pageerror", lambda error: viewer.errors.append(str(error)))
+        viewers.append(viewer)
+        return viewer
+
+    yield start
+    for viewer in viewers:
+        viewer.assert_well()
+    for viewer in viewers:
+        viewer.page.close()
+    for context in contexts:
+        context.close()

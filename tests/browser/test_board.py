@@ -1,0 +1,202 @@
+"""The board in Chromium: demo, hostile names, links, light and dark, the address."""
+
+import csv
+import io
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from horde_policy.views import text
+from tests.browser.conftest import App, Viewer
+from tests.make_hostile import MODEL_NAMES, WORKER_NAMES
+
+pytestmark = pytest.mark.browser
+
+View = Callable[..., Viewer]
+APP_TEXT = '[data-testid="stMain"]'
+
+
+def test_the_demo_shows_its_board_and_asks_nobody(demo: App, view: View) -> None:
+    tab = view(demo).open("").board()
+    assert tab.names[0] == "any model"
+    assert len(tab.names) == 23
+    assert tab.part("kind") == "demo, synthetic data"
+    assert tab.page.locator("h1").inner_text().startswith("11 of 22 models give the full 4,096 tokens free")
+    assert tab.page.title() == "Overview · horde policy"
+    assert tab.page.locator('[data-testid="stSidebar"] a[aria-current="page"], [data-testid="stPageLink-NavLink"]').count() >= 2
+    tab.assert_well()
+
+
+def test_a_row_opens_its_model_and_back_finds_the_board_as_it_was(demo: App, view: View) -> None:
+    tab = view(demo).open("overview", size="512", find="cairn").board()
+    row = tab.page.locator("tbody tr", has_text="Cairn")
+    assert row.locator("a").get_attribute("href") == "/model?size=512&m=aphrodite%2Fnorthway%2FCairn-123B"
+    row.locator("td").nth(3).click()
+    tab.page.wait_for_selector(".main-svg")
+    assert tab.page.url == f"{demo.url}/model?size=512&m=aphrodite%2Fnorthway%2FCairn-123B"
+    tab.settled()
+    assert "512 tokens" in tab.page.locator("h1").inner_text()
+    tab.page.go_back()
+    tab.board()
+    assert tab.page.url == f"{demo.url}/overview?size=512&find=cairn"
+    assert tab.names == ["any model", "aphrodite/northway/Cairn-123B"]
+    assert tab.page.get_by_label("Find a model").input_value() == "cairn"
+    tab.page.go_forward()
+    tab.page.wait_for_selector(".main-svg")
+    assert "Cairn" in tab.page.locator('[data-testid="stMultiSelect"]').inner_text()
+
+
+def test_the_keyboard_reaches_a_row_and_a_heading(demo: App, view: View) -> None:
+    tab = view(demo).open("overview").board()
+    heading = tab.page.get_by_role("link", name="Wait")
+    heading.focus()
+    tab.page.keyboard.press("Enter")
+    tab.page.wait_for_selector('th[aria-sort="descending"]')
+    tab.settled()
+    assert tab.page.url == f"{demo.url}/overview?sort=wait&descending=1"
+    link = tab.page.get_by_role("link", name="koboldcpp/Fernery-24B-v1.1")
+    link.focus()
+    tab.page.keyboard.press("Enter")
+    tab.page.wait_for_url("**/model?**")
+
+
+def test_the_table_is_one_to_a_screen_reader(demo: App, view: View) -> None:
+    tab = view(demo).open("overview").board()
+    table = tab.page.get_by_role("table", name="Models of Demo horde with their free output allowance at 80 tokens")
+    assert table.get_by_role("columnheader").count() == 10
+    assert table.get_by_role("rowheader").count() == 23
+    assert table.get_by_role("img").first.get_attribute("aria-label").startswith("80 tokens: ")  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("page", ["overview", "model"])
+def test_hostile_names_stay_text_and_fetch_nothing(demo: App, view: View, page: str) -> None:
+    query = {"m": list(MODEL_NAMES[:6])} if page == "model" else {}
+    tab = view(demo).open(page, source="recorded-hostile", **query)
+    tab.page.wait_for_selector("tbody tr td.name")
+    tab.settled()
+    shown = tab.names
+    if page == "overview":
+        assert {text.visible(name) for name in MODEL_NAMES} <= set(shown)
+    else:
+        assert len({text.visible(name) for name in WORKER_NAMES} & set(shown)) >= 5
+    for pattern in ("img[src*=elsewhere]", "a[href^=javascript]", "script:text('alert(1)')"):
+        assert tab.page.locator(pattern).count() == 0
+    links = tab.page.locator("a").evaluate_all("links => links.map(link => link.href)")
+    assert all(link.startswith(demo.url) for link in links)
+    assert tab.page.evaluate("() => document.querySelectorAll('td b, td img, td script, td a a').length") == 0
+    for row in tab.page.locator(".grid").all():
+        assert row.evaluate("node => node.querySelectorAll('img, script, iframe, object, i[onerror]').length") == 0
+    tab.page.wait_for_timeout(300)
+    tab.assert_well()
+
+
+def test_hostile_names_in_the_choosers_stay_text(demo: App, view: View) -> None:
+    tab = view(demo).open("model", source="recorded-hostile")
+    tab.page.wait_for_selector(".main-svg")
+    tab.page.locator('[data-testid="stSelectbox"] input').first.click()
+    tab.page.wait_for_selector('[role="option"]')
+    assert tab.page.locator('[role="option"] img').count() == 0
+    tab.page.keyboard.press("Escape")
+    tab.page.locator('[data-testid="stMultiSelect"] input').click()
+    tab.page.wait_for_selector('[role="option"]')
+    options = tab.page.locator('[role="option"]').all_inner_texts()
+    assert text.visible(MODEL_NAMES[0]) in options
+    assert tab.page.locator('[role="option"] img, [role="option"] b').count() == 0
+
+
+def test_a_hostile_row_opens_its_own_model(demo: App, view: View) -> None:
+    tab = view(demo).open("overview", source="recorded-hostile").board()
+    name = MODEL_NAMES[-1]
+    tab.page.locator("tbody tr", has_text=name).locator("a").click()
+    tab.page.wait_for_url("**/model?**")
+    tab.page.wait_for_selector(".main-svg")
+    assert text.visible(name) in tab.page.locator('[data-testid="stMultiSelect"]').inner_text()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("size", [(1280, 720), (390, 844)])
+def test_it_is_usable_in_both_themes_and_on_a_phone(demo: App, view: View, scheme: str, size: tuple[int, int]) -> None:
+    tab = view(demo, color_scheme=scheme, viewport={"width": size[0], "height": size[1]}).open("overview").board()
+    background = tab.page.evaluate("() => getComputedStyle(document.querySelector('[data-testid=stApp]')).backgroundColor")
+    assert background == {"light": "rgb(255, 255, 255)", "dark": "rgb(15, 21, 29)"}[scheme]
+    main = tab.page.locator(APP_TEXT)
+    assert main.evaluate("node => node.scrollWidth - node.clientWidth") == 0, "nothing is cut off at the side"
+    box = tab.page.locator("tbody tr.pinned").bounding_box()
+    assert box is not None
+    assert box["x"] >= 0
+    assert box["x"] + box["width"] <= size[0]
+    padding = tab.page.evaluate(
+        "() => parseFloat(getComputedStyle(document.querySelector('[data-testid=stMainBlockContainer]')).paddingLeft)"
+    )
+    assert padding <= 32, "the style sheet for the margins still finds its element"
+
+
+def test_the_csv_is_what_is_shown(demo: App, view: View, tmp_path: Path) -> None:
+    tab = view(demo).open("overview", source="recorded-hostile", sort="queued", descending="1").board()
+    with tab.page.expect_download() as started:
+        tab.page.get_by_role("button", name="CSV").click()
+    assert started.value.suggested_filename.startswith("overview_")
+    target = tmp_path / "board.csv"
+    started.value.save_as(target)
+    rows = list(csv.DictReader(io.StringIO(target.read_text("utf-8-sig"))))
+    assert [row["model"].removeprefix("'") for row in rows] == tab.names
+    assert not any(row["model"].startswith(("=", "+", "-", "@")) for row in rows)
+    assert len({row["settings digest"] for row in rows}) == 1
+    assert all(row["source"].endswith("(synthetic)") for row in rows)
+
+
+def test_an_address_that_makes_no_sense_opens_the_page_and_says_what_was_left_out(demo: App, view: View) -> None:
+    tab = view(demo).open("overview", ceiling="1e309", size="![x](http://elsewhere.invalid/p.png)").board()
+    assert tab.page.get_by_role("alert").count() == 2
+    assert "1e309" in tab.page.get_by_role("alert").all_inner_texts()[1]
+    assert tab.page.locator('[role="alert"] img').count() == 0
+
+
+def test_a_size_can_be_typed_and_a_senseless_one_is_refused(demo: App, view: View) -> None:
+    tab = view(demo).open("overview").board()
+    box = tab.page.get_by_role("combobox", name="Size asked for")
+    for typed, size in (("700", "700"), ("abc", "700")):
+        box.click()
+        box.fill(typed)
+        tab.page.wait_for_selector('[role="option"]')
+        tab.page.keyboard.press("Enter")
+        tab.page.wait_for_timeout(300)
+        tab.settled()
+        assert tab.page.url == f"{demo.url}/overview?size={size}"
+    assert "must be a whole number from 16 to 16384" in tab.page.get_by_role("alert").inner_text()
+
+
+def test_the_age_ticks_in_the_browser_with_the_words_of_the_server(demo: App, view: View) -> None:
+    tab = view(demo).open("overview", refresh="300").board()
+    tab.page.wait_for_timeout(500)
+    before = len(tab.received)
+    first = tab.part("age")
+    tab.page.wait_for_function(f"document.querySelector('[data-testid=stMain]') && true && '{first}'")
+    tab.page.wait_for_timeout(2200)
+    assert tab.part("age") != first
+    assert len(tab.received) == before, "the server is not asked for it"
+    tile = tab.page.locator(".tile.age .value").inner_text()
+    assert tab.part("age") == f"{tile} old"
+    source = (Path(__file__).parents[2] / "horde_policy/ui/components/age.js").read_text(encoding="utf-8")
+    ages = [0, 0.4, 59.99, 60, 3599, 3600, 7261, 86_399, 86_400, 200_000, 1e7]
+    words = tab.page.evaluate(f"ages => {{ {source}; return ages.map(formatAge) }}", ages)
+    assert words == [text.age(seconds) for seconds in ages]
+
+
+def test_with_refresh_off_there_is_no_timer_and_the_time_stands(demo: App, view: View) -> None:
+    tab = view(demo).open("overview", refresh="off").board()
+    tab.page.wait_for_timeout(500)
+    before = len(tab.received)
+    tab.page.wait_for_timeout(2500)
+    assert len(tab.received) == before
+    assert tab.part("age") == ""
+    assert tab.part("at").endswith("UTC")
+    assert tab.part("note") == "refresh off"
+
+
+def test_the_link_is_copied(demo: App, view: View) -> None:
+    tab = view(demo, permissions=["clipboard-read", "clipboard-write"]).open("overview", size="512").board()
+    tab.page.get_by_role("button", name="Copy link").click()
+    tab.page.wait_for_selector("text=Link copied")
+    assert tab.page.evaluate("() => navigator.clipboard.readText()") == f"{demo.url}/overview?size=512"

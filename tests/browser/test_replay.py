@@ -1,0 +1,91 @@
+"""The Replay page in Chromium: from the demo to an exported report that opens without a network."""
+
+import csv
+import io
+from collections.abc import Callable
+from pathlib import Path
+
+import polars as pl
+import pytest
+from playwright.sync_api import Browser, Page
+
+from tests.browser.conftest import App, Viewer
+
+pytestmark = pytest.mark.browser
+
+View = Callable[..., Viewer]
+CHARTS = '[data-testid="stPlotlyChart"] .main-svg'
+SMALL = {"hours": "24-30", "copies": "20"}
+
+
+def shown(tab: Viewer) -> Viewer:
+    tab.page.wait_for_selector(CHARTS, timeout=180_000)
+    return tab.settled()
+
+
+def saved(page: Page, label: str, folder: Path) -> Path:
+    with page.expect_download() as download:
+        page.get_by_role("button", name=label).click()
+    path = folder / download.value.suggested_filename
+    download.value.save_as(path)
+    return path
+
+
+def test_from_the_demo_to_a_report_that_opens_offline(demo: App, view: View, chromium: Browser, tmp_path: Path) -> None:
+    tab = shown(view(demo).open("replay"))
+    title = tab.page.locator("h1").inner_text()
+    assert title.startswith("With ceiling 2,048, floor 256, ")
+    report = saved(tab.page, "Report", tmp_path)
+    assert report.name.startswith("replay_ragpulse-week1_")
+    assert report.suffix == ".html"
+    context = chromium.new_context(offline=True, viewport={"width": 1200, "height": 900})
+    page, asked, errors = context.new_page(), [], []
+    page.on("request", lambda request: asked.append(request.url))
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
+    page.goto(report.as_uri())
+    page.wait_for_selector(".main-svg")
+    assert page.locator("h1").inner_text() == title
+    assert page.locator(".js-plotly-plot").count() == 5
+    page.wait_for_function("() => document.querySelectorAll('.js-plotly-plot .main-svg').length >= 10")
+    assert page.locator(".js-plotly-plot .bars path, .js-plotly-plot .point path").count() > 20
+    text = page.locator("body").inner_text()
+    assert "60 copies superposed (synthetic load)" in text
+    assert "max_length=ladder,models=weighted" in text
+    assert [url for url in asked if not url.startswith(("file:", "data:", "blob:"))] == []
+    assert errors == []
+    context.close()
+
+
+def test_the_files_hold_every_request_and_every_figure(demo: App, view: View, tmp_path: Path) -> None:
+    tab = shown(view(demo).open("replay", **SMALL, run="rule=old"))
+    requests = pl.read_parquet(saved(tab.page, "Requests (Parquet)", tmp_path))
+    counts = dict(requests.group_by("run").len().iter_rows())
+    assert len(set(counts.values())) == 1
+    rows = list(csv.DictReader(io.StringIO(saved(tab.page, "Figures (CSV)", tmp_path).read_text("utf-8-sig"))))
+    total = [row for row in rows if row["figure"] == "requests" and not row["requester"]]
+    assert {row["run"]: float(row["value"]) for row in total} == {str(run): float(n) for run, n in counts.items()}
+    assert all(row["fill rule"].startswith("max_length=ladder") for row in rows)
+
+
+def test_a_slider_moves_the_result_and_back_undoes_it(demo: App, view: View) -> None:
+    tab = shown(view(demo).open("replay", **SMALL, run="ceiling_tokens=2048"))
+    tab.page.get_by_role("slider").first.focus()
+    tab.page.keyboard.press("ArrowRight")
+    tab.page.wait_for_url("**run=ceiling_tokens%3D2049*")
+    tab.settled()
+    tab.page.wait_for_function("() => document.querySelector('h1').innerText.includes('2,049')")
+    tab.page.go_back()
+    tab.page.wait_for_function("() => document.querySelector('h1').innerText.includes('2,048')")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("size", [(1280, 720), (390, 844)])
+def test_it_is_usable_in_both_themes_and_on_a_phone(demo: App, view: View, scheme: str, size: tuple[int, int]) -> None:
+    tab = shown(view(demo, color_scheme=scheme, viewport={"width": size[0], "height": size[1]}).open("replay", **SMALL))
+    assert tab.page.locator(CHARTS).count() >= 4
+    wider = "() => document.documentElement.scrollWidth - document.documentElement.clientWidth"
+    assert tab.page.evaluate(wider) <= 0, "the page is no wider than the screen"
+    images = tab.page.locator('[data-testid="stPlotlyChart"]')
+    assert images.count() == 4
+    tab.assert_well()

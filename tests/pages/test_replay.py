@@ -1,0 +1,441 @@
+"""The Replay page in its states: the demo, its controls, bad and good uploads, garbage in the address, cancelling."""
+
+import io
+import json
+import threading
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from horde_policy.errors import InputError, ReplayCancelled
+from horde_policy.replay.fill import Traffic
+from horde_policy.replay.fleets import Fleet
+from horde_policy.settings import AllowanceSettings
+from horde_policy.ui import replay_desk, replay_page
+from horde_policy.ui.replay_desk import Desk
+from horde_policy.ui.replay_inputs import BUNDLED, Drawn, Library, drawn_of
+from horde_policy.views.replay_runs import baseline_of, runs_of
+from tests.make_hostile import MODEL_NAMES
+from tests.pages.conftest import App
+
+NewApp = Callable[[], App]
+AT = datetime(2026, 11, 29, 18, tzinfo=UTC)
+SMALL = {"hours": "24-27", "copies": "5"}
+
+
+@pytest.fixture(autouse=True)
+def _patient(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Timers do not run in a test, so its page waits until the replay is there."""
+    monkeypatch.setattr(replay_page, "WAIT_S", 120.0)
+    yield
+    replay_desk.desk().queue.shutdown(wait=True, cancel_futures=True)
+
+
+def errors(shown: App) -> list[str]:
+    return [str(error.value).replace("\\", "").replace("\N{WORD JOINER}", "") for error in shown.test.error]
+
+
+def notices(shown: App) -> list[str]:
+    return [text.replace("\\", "").replace("\N{WORD JOINER}", "") for text in shown.warnings]
+
+
+def in_address(shown: App, name: str) -> list[str]:
+    values = shown.test.query_params[name]
+    return [values] if isinstance(values, str) else list(values)
+
+
+def run_rows(shown: App) -> dict[str, dict[str, object]]:
+    return {row["cells"]["run"]["text"]: row["cells"] for row in shown.part("replay.runs")["rows"]}
+
+
+def words(shown: App) -> str:
+    return " ".join(str(m.value) for m in shown.test.markdown).replace("\\", "").replace("\N{WORD JOINER}", "")
+
+
+# --- the demo and its controls ------------------------------------------------------------------------------------------
+
+
+def test_the_demo_is_never_empty_and_says_what_it_is_and_what_is_made_up(app: NewApp) -> None:
+    shown = app().open("replay")
+    shown.assert_well()
+    assert shown.title.startswith("With ceiling 2,048, floor 256, ")
+    assert "fare worse than under the baseline" in shown.title
+    assert list(run_rows(shown)) == [
+        "baseline: 4,096 to 512 tokens at 60 s to 300 s",
+        "B: ceiling 2,048, floor 256",
+        "C: the old rule",
+    ]
+    assert "60 copies superposed (synthetic load)" in words(shown)
+    assert "Demo horde, synthetic" in words(shown)
+    assert "max_length=ladder,models=weighted" in words(shown), "the fill rule stands on every result"
+    assert shown.warnings == []
+    charts = shown.test.get("plotly_chart")
+    assert len(charts) == 4
+    assert all(json.loads(chart.proto.spec)["data"] for chart in charts)
+
+
+def test_the_rows_add_up_and_the_runs_are_named_by_their_digests(app: NewApp) -> None:
+    shown = app().open("replay", **SMALL, run=["rule=everyone_free"])
+    rows = {row["id"]: row["cells"] for row in shown.part("replay.runs")["rows"]}
+    runs, _ = runs_of(["rule=everyone_free"], AllowanceSettings())
+    assert list(rows) == [run.digest for run in runs]
+    for cells in rows.values():
+        shares = [float(cells[name].removesuffix(" %")) for name in ("free", "funded", "downgraded", "refused")]
+        assert sum(shares) == pytest.approx(100, abs=0.2)
+    assert rows[runs[1].digest]["free"] == "100 %"
+    assert rows[runs[1].digest]["refused"] == "0 %"
+
+
+def test_a_slider_writes_the_address_and_the_result_follows(app: NewApp) -> None:
+    shown = app().open("replay", **SMALL, run=["ceiling_tokens=2048"])
+    shown.test.slider(key="replay.B.ceiling_tokens.8192").set_value(3000).run()
+    shown.assert_well()
+    assert in_address(shown, "run") == ["ceiling_tokens=3000"]
+    assert "B: ceiling 3,000" in run_rows(shown)
+    shown.test.slider(key="replay.B.marks.600").set_value((30.0, 90.0)).run()
+    assert in_address(shown, "run") == ["ceiling_tokens=3000,wait_full_s=30,wait_floor_s=90"]
+
+
+def test_a_combination_without_sense_is_refused_at_the_control_and_the_settings_stay(app: NewApp) -> None:
+    shown = app().open("replay", **SMALL, run=["ceiling_tokens=1024"])
+    shown.test.slider(key="replay.B.floor_tokens.8192").set_value(2000).run()
+    shown.assert_well()
+    assert notices(shown) == [
+        "The settings of B stay: setting floor_tokens: 2000 must not be above ceiling_tokens, which is 1024."
+    ]
+    assert in_address(shown, "run") == ["ceiling_tokens=1024"]
+    assert shown.test.slider(key="replay.B.floor_tokens.8192").value == 512
+    shown.test.slider(key="replay.B.ceiling_tokens.8192").set_value(4096).run()
+    assert "is already there as baseline" in notices(shown)[0]
+
+
+def test_settings_are_added_up_to_four_and_removed_down_to_the_baseline_alone(app: NewApp) -> None:
+    shown = app().open("replay", **SMALL)
+    for expected in (4, 5):
+        shown.test.button(key="replay.add").click().run()
+        assert len(run_rows(shown)) == expected
+    assert shown.test.button(key="replay.add").disabled
+    for left in (4, 3, 2, 1):
+        shown.test.button(key="replay.remove").click().run()
+        shown.assert_well()
+        assert len(run_rows(shown)) == left
+    assert in_address(shown, "run") == ["none"]
+    assert shown.title.startswith("Of ")
+    assert not shown.has_part("replay.differences")
+    shown.test.run()
+    assert len(run_rows(shown)) == 1, "a link to the baseline alone stays one"
+
+
+def test_another_traffic_starts_with_all_of_it_once(app: NewApp) -> None:
+    shown = app().open("replay", **SMALL)
+    shown.test.selectbox(key="replay.traffic").set_value("burstgpt1").run()
+    shown.assert_well()
+    assert "burstgpt1: 400 requests, without a real date" in words(shown)
+    assert in_address(shown, "copies") == ["1"]
+
+
+@pytest.mark.parametrize("traffic", BUNDLED)
+def test_every_bundled_trace_replays(app: NewApp, traffic: str) -> None:
+    shown = app().open("replay", traffic=traffic, hours="all", copies="1", keep="50", run="rule=jobs")
+    shown.assert_well()
+    assert errors(shown) == []
+    assert "thinned to 50.0 %" in words(shown)
+
+
+@pytest.mark.parametrize("fleet", ["recorded-snapshot", "recorded-production-2023-07", Drawn(workers=5, models=3).text])
+def test_a_fleet_is_a_recorded_one_or_a_drawn_one(app: NewApp, fleet: str) -> None:
+    shown = app().open("replay", **SMALL, fleet=fleet)
+    shown.assert_well()
+    assert errors(shown) == []
+    assert ("parameters, synthetic: 5 workers, 3 models" in words(shown)) == fleet.startswith("drawn")
+
+
+def test_an_empty_fleet_is_no_fault(app: NewApp) -> None:
+    shown = app().open("replay", **SMALL, fleet="recorded-fresh-server")
+    shown.assert_well()
+    assert "0 workers, 0 models" in words(shown)
+    assert {cells["nobody"] for cells in run_rows(shown).values()} == {"100 %"}
+
+
+def test_hostile_names_of_models_are_only_ever_text(app: NewApp, hostile: str) -> None:
+    shown = app().open("replay", **SMALL, fleet=hostile, source=hostile)
+    shown.assert_well()
+    markdown = [
+        str(getattr(e, "value", ""))
+        for kind in ("title", "header", "markdown", "caption", "warning")
+        for e in shown.test.get(kind)
+    ]
+    figures = [chart.proto.spec for chart in shown.test.get("plotly_chart")]
+    for name in MODEL_NAMES:
+        assert not any(name in text for text in markdown)
+    for name in shown.test.selectbox(key="replay.model").options[:8]:
+        shown.test.selectbox(key="replay.model").set_value(name)
+    assert not any("<img" in spec or "<script" in spec for spec in figures)
+
+
+def test_a_comparison_is_kept_and_opened_again(app: NewApp) -> None:
+    shown = app().open("replay", **SMALL, run=["rule=old"])
+    shown.test.button(key="replay.keep-this").click().run()
+    shown.test.button(key="replay.remove").click().run()
+    assert len(run_rows(shown)) == 1
+    shown.test.button(key="replay.kept-0").click().run()
+    shown.assert_well()
+    assert list(run_rows(shown))[1] == "B: the old rule"
+
+
+# --- the address --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        {"run": "floor_tokens=9999"},
+        {"run": "ceiling_tokens=1e309"},
+        {"run": "nonsense"},
+        {"run": "__class__=1,rule=old"},
+        {"run": ["a=1", "b=2", "c=3", "d=4", "e=5"]},
+        {"fill": "max_length=larger"},
+        {"hours": "48-24"},
+        {"hours": "9" * 400},
+        {"copies": "0"},
+        {"keep": "101"},
+        {"traffic": "../../etc/passwd?"},
+    ],
+)
+def test_what_an_address_says_wrongly_is_left_out_and_said(app: NewApp, query: dict[str, str | list[str]]) -> None:
+    shown = app().open("replay", **{"copies": "2", "hours": "24-26"} | query)
+    shown.assert_well()
+    assert len(notices(shown)) == 1
+    assert "left out" in notices(shown)[0]
+    assert run_rows(shown), "the page shows a replay all the same"
+
+
+@pytest.mark.parametrize(
+    ("query", "sentence"),
+    [
+        ({"traffic": "../../etc/passwd"}, "must be one of ragpulse_week1"),
+        ({"traffic": "upload-00000000000000000000000000000000"}, "no longer keeps; upload it again"),
+        ({"fleet": "nobody"}, "is no source that is configured here"),
+        ({"fleet": "drawn/1/2"}, "must be drawn/workers/models"),
+        ({"fleet": "drawn/999999999/10/10/50/1"}, "must be 0 to 100000"),
+        ({"hours": "5000-6000"}, "holds no request"),
+        ({"hours": "all", "copies": "1000"}, "are more than the page's 2,000,000"),
+        ({"fill": "models=mapped"}, "needs a map"),
+    ],
+)
+def test_what_cannot_be_replayed_is_said_in_a_sentence(app: NewApp, query: dict[str, str], sentence: str) -> None:
+    shown = app().open("replay", **{**SMALL, **query})
+    shown.assert_well()
+    assert [sentence in text for text in errors(shown)] == [True]
+    assert shown.title == "Replay"
+
+
+@pytest.mark.parametrize(
+    "run", ["return_after_s=1e300", "assumed_speed_tok_per_s=0.001", "wait_floor_s=90000", "request_ttl_s=0.5", "job_timeout_s=0"]
+)
+def test_settings_beyond_the_controls_still_open(app: NewApp, run: str) -> None:
+    shown = app().open("replay", **SMALL, run=run)
+    shown.assert_well()
+    assert len(run_rows(shown)) == 2
+
+
+# --- uploads ------------------------------------------------------------------------------------------------------------
+
+
+def csv(*rows: str, head: str = "created,models,requester,max_length") -> bytes:
+    return "\n".join([head, *rows, ""]).encode()
+
+
+GOOD_ROWS = [f"{(AT + timedelta(seconds=7 * n)).isoformat()},,anonymous,{80 + n}" for n in range(50)]
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (csv("2026-11-29T18:00:00Z,1", head="when,size"), "are no columns of a supported format"),
+        (csv("2026-11-29T18:00:00Z,,anonymous,many"), "column max_length: 'many'"),
+        (csv("2026-11-29T18:00:00,,anonymous,80"), "time zone"),
+        (csv("2026-11-29T18:00:00Z,,anonymous,-80"), "column max_length: -80"),
+        (csv("2026-11-29T18:00:00Z,,anonymous,99999"), "must be at most 16384"),
+        (csv("2026-11-29T18:00:00Z,,somebody,80"), "column requester: 'somebody'"),
+        (csv("2026-11-29T18:00:00Z,", head="created,models"), "must have max_length, or output_tokens"),
+        (csv(), "there is nothing to replay"),
+        (b"", "trace"),
+        (b"PAR1garbage", "trace"),
+        (b"\x00\xff\x13binary", "trace"),
+    ],
+)
+def test_a_bad_upload_is_refused_in_a_sentence_and_the_page_stays(app: NewApp, content: bytes, sentence: str) -> None:
+    shown = app().open("replay", **SMALL)
+    shown.test.file_uploader(key="replay.upload").upload("log.csv", content, "text/csv").run()
+    shown.assert_well()
+    assert len(errors(shown)) == 1
+    assert sentence in errors(shown)[0]
+    assert len(run_rows(shown)) == 3, "what was shown before stays"
+
+
+def uploaded(new_app: NewApp, name: str, content: bytes) -> App:
+    shown = new_app().open("replay", **SMALL)
+    shown.test.file_uploader(key="replay.upload").upload(name, content, "text/csv").run()
+    shown.assert_well()
+    assert errors(shown) == []
+    return shown
+
+
+def test_an_upload_is_replayed_whole_and_its_link_works_while_it_is_kept(app: NewApp) -> None:
+    shown = uploaded(app, "<b>my log</b>.csv", csv(*GOOD_ROWS))
+    assert ": 50 requests" in words(shown)
+    key = in_address(shown, "traffic")[0]
+    assert key.startswith("upload-")
+    other = app().open("replay", traffic=key, hours="all", copies="1")
+    assert ": 50 requests" in words(other)
+    assert "<b>" not in words(other)
+
+
+def test_unsorted_and_doubled_files_work_and_say_so(app: NewApp) -> None:
+    unsorted = uploaded(app, "log.csv", csv(*reversed(GOOD_ROWS)))
+    assert any("out of time order" in str(text.value) for text in unsorted.test.text)
+    doubled = uploaded(app, "log.csv", csv(*GOOD_ROWS, *GOOD_ROWS))
+    assert any("the file was doubled" in str(text.value) for text in doubled.test.text)
+
+
+def test_json_lines_parquet_and_a_public_format_are_told_by_their_content(app: NewApp) -> None:
+    rows = pl.DataFrame(
+        {"created": [AT] * 3, "models": [["a"]] * 3, "requester": ["anonymous"] * 3, "max_length": [80, 512, 4096]}
+    )
+    packed = io.BytesIO()
+    rows.write_parquet(packed)
+    lines = b"".join(b'{"created": "2026-11-29T18:00:00Z", "models": [], "max_length": 80}\n' for _ in range(4))
+    published = (Path(__file__).parents[2] / "data" / "traces" / "azure2023_conv.head300.csv").read_bytes()
+    for content, requests in ((packed.getvalue(), 3), (lines, 4), (published, 300)):
+        assert f": {requests} requests" in words(uploaded(app, "log", content))
+
+
+def test_recorded_outcomes_are_compared_with(app: NewApp) -> None:
+    rows = [f"{row},{'free' if n % 2 else 'refused'}" for n, row in enumerate(GOOD_ROWS)]
+    shown = uploaded(app, "log.csv", csv(*rows, head="created,models,requester,max_length,recorded_outcome"))
+    pairs = [row["cells"] for row in shown.part("replay.agreement")["rows"] if row["cells"]["run"] == "baseline"]
+    assert sum(int(cells["requests"]) for cells in pairs) == 50
+    assert {(cells["recorded"], cells["replayed"]) for cells in pairs} == {("free", "free"), ("refused", "free")}
+
+
+def test_the_oldest_uploads_are_dropped() -> None:
+    library = Library()
+    keys = [library.add("log.csv", csv(*GOOD_ROWS[: n + 1]))[0] for n in range(8)]
+    assert len(library.uploads) == 6
+    with pytest.raises(InputError, match="no longer keeps"):
+        library.trace(keys[0])
+    assert library.trace(keys[-1]).frame.height == 8
+
+
+def test_a_drawn_fleet_is_written_and_read_the_same() -> None:
+    wanted = Drawn(workers=7, models=2, speed_median_tok_per_s=1.5, speed_p95_tok_per_s=2.25, seed=9)
+    assert drawn_of(wanted.text) == wanted
+    assert drawn_of("source") is None
+    with pytest.raises(InputError, match="fleet"):
+        drawn_of("drawn/a/b/c/d/e")
+
+
+# --- the desk -----------------------------------------------------------------------------------------------------------
+
+
+def small_world() -> tuple[Traffic, Fleet]:
+    traffic = pl.DataFrame({"created": [AT] * 3, "models": [["m"]] * 3, "requester": ["anonymous"] * 3, "max_length": [80] * 3})
+    fleet = pl.DataFrame(
+        {
+            "worker_id": ["w"],
+            "online_from": [AT],
+            "models": [["m"]],
+            "max_length": [512],
+            "max_context_length": [4096],
+            "speed": [5.0],
+        }
+    )
+    return Traffic(frame=traffic, stamp={}), Fleet(frame=fleet, stamp={})
+
+
+def test_inputs_and_runs_are_made_once_for_all_viewers() -> None:
+    desk, made = Desk(), []
+
+    def make() -> tuple[Traffic, Fleet]:
+        made.append(1)
+        return small_world()
+
+    runs, _ = runs_of(["rule=old"], AllowanceSettings())
+    jobs = [desk.ask(viewer, "key", make, runs) for viewer in ("a", "b")]
+    assert desk.ask("a", "key", make, runs) is jobs[0]
+    for job in jobs:
+        assert job.done.wait(120)
+    results = [job.result for job in jobs]
+    assert results[0] is not None
+    assert results[1] is not None
+    later = desk.ask("c", "key", make, runs[:1])
+    assert later.done.wait(60)
+    assert later.result is not None
+    assert later.result.runs[0][1] is results[1].runs[0][1] or later.result.runs[0][1] is results[0].runs[0][1]
+    assert 1 <= len(made) <= 2, "two that start together may both make them"
+    assert results[0].runs[0][1].sent["status"].to_list() == ["completed"] * 3
+
+
+def test_a_viewer_who_asks_for_something_else_cancels_what_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    desk, started, stopped = Desk(), threading.Event(), threading.Event()
+
+    def endless(world: object, settings: object, *, progress: object, cancel: Callable[[], bool]) -> pl.DataFrame:
+        started.set()
+        while not cancel():
+            stopped.wait(0.01)
+        stopped.set()
+        raise ReplayCancelled("stopped")
+
+    desk.warm.set()
+    monkeypatch.setattr(replay_desk, "run_engine", endless)
+    first = desk.ask("a", "key", small_world, (baseline_of(AllowanceSettings()),))
+    assert started.wait(60)
+    desk.ask("a", "other", small_world, (baseline_of(AllowanceSettings()),))
+    assert first.done.wait(60)
+    assert stopped.is_set()
+    assert first.result is None
+    assert first.error is None
+    desk.forget("a")
+
+
+def test_a_long_replay_shows_how_far_it_is_and_can_be_cancelled(app: NewApp, monkeypatch: pytest.MonkeyPatch) -> None:
+    release = threading.Event()
+
+    def slow(world: object, settings: object, *, progress: Callable[[float], None], cancel: Callable[[], bool]) -> pl.DataFrame:
+        progress(0.5)
+        while not cancel() and not release.is_set():
+            release.wait(0.01)
+        raise ReplayCancelled("stopped")
+
+    monkeypatch.setattr(replay_page, "WAIT_S", 0.2)
+    monkeypatch.setattr(replay_desk, "run_engine", slow)
+    shown = app().open("replay", **SMALL)
+    shown.assert_well()
+    assert shown.title == "Replay"
+    assert len(shown.test.get("progress")) == 1
+    shown.test.button(key="replay.cancel").click().run()
+    shown.assert_well()
+    assert [info.value for info in shown.test.info] == ["The replay was cancelled; nothing of it is kept."]
+    monkeypatch.undo()
+    monkeypatch.setattr(replay_page, "WAIT_S", 120.0)
+    shown.test.button(key="replay.again").click().run()
+    assert run_rows(shown)
+    release.set()
+
+
+def test_a_fault_of_the_program_is_said_and_logged(caplog: pytest.LogCaptureFixture) -> None:
+    desk = Desk()
+
+    def broken() -> tuple[Traffic, Fleet]:
+        raise RuntimeError("a fault")
+
+    job = desk.ask("a", "key", broken, (baseline_of(AllowanceSettings()),))
+    assert job.done.wait(60)
+    desk.queue.shutdown(wait=True)
+    assert job.error is not None
+    assert "a fault of the program" in job.error
+    assert "a replay failed" in caplog.text

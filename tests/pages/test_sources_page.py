@@ -1,0 +1,118 @@
+"""The sources page: every source and how it stands, problems, the history; a failing source does not hide it."""
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from horde_policy.clock import FixedClock
+from horde_policy.ui import live
+from tests.make_hostile import MODEL_NAMES, WORKER_NAMES
+from tests.pages.conftest import ROOT, App, MadeHistory
+from tests.replaying_server import ReplayingServer
+
+NewApp = Callable[[], App]
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> FixedClock:
+    fixed = FixedClock(datetime(2026, 11, 29, 12, 4, tzinfo=UTC))
+    monkeypatch.setattr(live, "SystemClock", lambda: fixed)
+    return fixed
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ReplayingServer]:
+    with ReplayingServer(ROOT / "data" / "recorded" / "snapshot") as replaying:
+        monkeypatch.setenv("HORDE_URL", replaying.url)
+        yield replaying
+
+
+def sources_of(shown: App) -> dict[str, dict[str, object]]:
+    return {row["id"].removeprefix("source "): row["cells"] for row in shown.part("sources.list")["rows"]}
+
+
+def test_only_what_was_chosen_was_asked(app: NewApp) -> None:
+    shown = app().open("sources")
+    shown.assert_well()
+    cells = sources_of(shown)
+    assert cells["demo"]["state"] == "up to date"
+    assert {cells[key]["state"] for key in cells if key != "demo"} == {"not asked"}
+    assert cells["aihorde"]["age"] == "—"
+    assert list(live._desk().pollers.started()) == ["demo"]
+    assert shown.title.endswith("sources are configured, 1 in use")
+
+
+def test_a_live_source_has_its_age_its_next_time_and_what_is_left_of_its_limit(
+    app: NewApp, server: ReplayingServer, clock: FixedClock
+) -> None:
+    app().open("overview", source="horde")
+    clock.advance(7)
+    cells = sources_of(app().open("sources"))["horde"]
+    assert cells["state"] == "up to date"
+    assert cells["age"] == {"text": "7 s ago", "sub": "29 Nov 2026 12:04:00 UTC"}
+    assert str(cells["due"]).startswith("in ")
+    limits = live._desk().pollers.started()["horde"].source.client.rate_limits()  # type: ignore[attr-defined]
+    left = [limit.remaining for limit in limits.values() if limit.remaining is not None]
+    assert str(cells["limit"]).split(" ")[0] == (f"{min(left):,}" if left else "—")
+
+
+def test_a_failing_source_is_named_with_its_trouble_and_the_page_stands(
+    app: NewApp, server: ReplayingServer, clock: FixedClock
+) -> None:
+    server.fail("status", status=503)
+    shown = app().open("sources", source="horde")
+    shown.assert_well()
+    cells = sources_of(shown)["horde"]
+    assert cells["state"] == "failing"
+    assert "503" in cells["trouble"]["text"]  # type: ignore[index]
+    assert shown.title.endswith("1 does not give new figures")
+    assert shown.has_part("sources.problems")
+
+
+def test_problems_of_the_data_are_listed_and_hostile_text_stays_text(
+    app: NewApp, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "broken"
+    shutil.copytree(ROOT / "tests" / "data" / "hostile", folder)
+    file = folder / "models_text.json"
+    answer = json.loads(file.read_text(encoding="utf-8"))
+    rows = answer["response"]["body"]
+    for row in rows:
+        row["queued"] = "![lots](http://192.0.2.1/x.png)"
+    file.write_text(json.dumps(answer), encoding="utf-8")
+    monkeypatch.setenv("HORDE_POLICY_RECORDED", str(folder))
+    shown = app().open("sources", source="recorded-broken")
+    shown.assert_well()
+    listed = shown.part("sources.problems")["rows"]
+    snapshot = live._desk().pollers.started()["recorded-broken"].peek().snapshot
+    assert snapshot is not None
+    assert len(listed) == len(snapshot.problems) > 0
+    markdown = [str(getattr(e, "value", "")) for kind in ("title", "header", "markdown", "caption") for e in shown.test.get(kind)]
+    assert not any(name in text for name in (*MODEL_NAMES, *WORKER_NAMES, "![lots]") for text in markdown)
+
+
+def test_what_is_wrong_with_the_configuration_is_listed(app: NewApp, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HORDE_URL", "ftp://nowhere")
+    shown = app().open("sources")
+    shown.assert_well()
+    assert shown.part("sources.problems")["rows"][0]["cells"]["source"] == {"text": "configuration"}
+
+
+def test_the_history_is_told_with_its_recorder_or_what_it_would_need(
+    app: NewApp, made_history: MadeHistory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown = app().open("sources")
+    shown.assert_well()
+    cells = shown.rows("sources.recorded")[made_history.source]["cells"]
+    assert cells["polls"] == str(len(made_history.polls))
+    assert cells["gaps"]["text"] == "1"
+    assert cells["state"]["text"] == "Not recorded here: its polls were imported"
+    monkeypatch.delenv("HORDE_POLICY_HISTORY")
+    without = app().open("sources")
+    without.assert_well()
+    assert not without.has_part("sources.recorded")
+    assert any("record" in str(info.value) for info in without.test.info)

@@ -1,0 +1,140 @@
+import csv
+import io
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from horde_policy.cli.main import main
+from tests.unit.cli.review.running import answer, output, refused
+from tests.unit.review.weeks import made_week
+
+WEEK = made_week()
+
+
+def test_counts_and_shares_are_those_of_the_week(capsys: pytest.CaptureFixture[str], week_file: Path) -> None:
+    document = answer(capsys, "decisions", str(week_file))
+    assert document["by"] == ["requester", "outcome"]
+    assert document["decisions"] == [2016, 2016]
+    assert document["synthetic"] is False
+    for row in document["rows"]:
+        own = WEEK.decisions.filter(pl.col("requester") == row["requester"])
+        counted = own.filter(pl.col("outcome") == row["outcome"])["count_low"].sum()
+        assert row["count_low"] == row["count_high"] == counted
+        assert row["share_low"] == pytest.approx(float(counted) / float(own["count_low"].sum()))
+        assert 0 <= row["sampling_low"] <= row["share_low"] <= row["sampling_high"] <= 1
+    assert sum(row["count_low"] for row in document["rows"]) == 2016
+    assert {cell["level"] for cell in document["cells"]} <= {"special", "undecided"}
+
+
+def test_dimensions_filters_ranges_and_steps(capsys: pytest.CaptureFixture[str], week_file: Path) -> None:
+    arguments = ("--by", "time", "--by", "outcome", "--where", "outcome=refused,outcome=free", "--where", "chat=false")
+    days = ("--from", "2026-11-24", "--to", "2026-11-26T00:00:00Z", "--step", "1d")
+    document = answer(capsys, "decisions", str(week_file), *arguments, *days)
+    assert {row["time"] for row in document["rows"]} == {"2026-11-24T00:00:00+00:00", "2026-11-25T00:00:00+00:00"}
+    assert {row["outcome"] for row in document["rows"]} == {"refused", "free"}
+    own = WEEK.decisions.filter(
+        (pl.col("interval_start").dt.day().is_in([24, 25])) & pl.col("outcome").is_in(["refused", "free"]) & ~pl.col("chat")
+    )
+    assert sum(row["count_low"] for row in document["rows"]) == own["count_low"].sum()
+    assert document["range"] == {"start": "2026-11-24T00:00:00+00:00", "end": "2026-11-26T00:00:00+00:00"}
+
+
+def test_csv_has_units_a_stamp_and_no_formula(capsys: pytest.CaptureFixture[str], week_file: Path) -> None:
+    rows = list(csv.DictReader(io.StringIO(output(capsys, "decisions", str(week_file), "--by", "outcome", "--csv"))))
+    assert [row["outcome"] for row in rows] == ["free", "funded", "refused", "downgraded"]
+    assert sum(float(row["at least (requests)"]) for row in rows) == 2016
+    assert {row["data"] for row in rows} == {"week.prom"}
+    assert {row["looked at"] for row in rows} == {"everything"}
+    assert rows[0]["from (UTC)"] == "2026-11-23T00:00:00Z"
+
+
+def test_a_table_for_people(capsys: pytest.CaptureFixture[str], week_file: Path) -> None:
+    text = output(capsys, "decisions", str(week_file), "--by", "requester")
+    assert "2,016 decisions, 23 Nov 2026 00:00:00 UTC to 30 Nov 2026 00:00:00 UTC" in text
+    assert "shared key" in text
+    assert "95 %" in text
+
+
+def test_a_what_if(capsys: pytest.CaptureFixture[str], week_file: Path) -> None:
+    document = answer(capsys, "decisions", str(week_file), "--what-if", "floor_tokens=1024")
+    answered = document["what_if"]
+    assert answered["floor_tokens"] == 1024
+    assert answered["after"]["free"][0] > answered["before"]["free"][0]
+    assert sum(row["count_low"] for row in answered["rows"]) == 2016
+    text = output(capsys, "decisions", str(week_file), "--what-if", "floor_tokens=1024")
+    assert "with ceiling 4096 and floor 1024, waits as they were" in text
+
+
+def test_two_ranges_compared(capsys: pytest.CaptureFixture[str], week_file: Path) -> None:
+    ranges = ("--to", "2026-11-25", "--against-from", "2026-11-25", "--by", "outcome")
+    document = answer(capsys, "decisions", str(week_file), *ranges)
+    refusals = next(row for row in document["rows"] if row["outcome"] == "refused")
+    assert refusals["first_n_low"] == 2 * 24 * 12
+    assert refusals["second_n_low"] == 5 * 24 * 12
+    difference = refusals["second_share_low"] - refusals["first_share_low"]
+    assert refusals["difference_low"] == pytest.approx(difference)
+    assert refusals["sampling_difference_low"] < difference < refusals["sampling_difference_high"]
+    text = output(capsys, "decisions", str(week_file), *ranges)
+    assert "against" in text
+    assert "points" in text
+
+
+def test_the_settings_in_force_decide_what_is_impossible(capsys: pytest.CaptureFixture[str], week_file: Path) -> None:
+    document = answer(capsys, "decisions", str(week_file), "--set", "ceiling_tokens=2048")
+    assert "allowance_out_of_range" in {cell["code"] for cell in document["cells"]}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--by", "colour"], "dimension: 'colour' must be one of requester"),
+        (["--where", "outcome=gratis"], "--where, outcome: 'gratis' must be one of free"),
+        (["--where", "refused"], "--where: 'refused' must have the form"),
+        (["--step", "0m"], "--step: '0m' must be"),
+        (["--from", "yesterday"], "--from: 'yesterday' must be an instant"),
+        (["--from", "2026-11-30", "--to", "2026-11-29"], "must be before the end"),
+        (["--what-if", "wait_full_s=10"], "must change ceiling_tokens or floor_tokens"),
+        (["--what-if", "ceiling_tokens=4096"], "must change ceiling_tokens or floor_tokens"),
+        (["--json", "--csv"], "must be one of the two"),
+        (["--against-from", "2026-11-24", "--by", "time"], "has no place in a comparison"),
+    ],
+)
+def test_bad_input_is_refused(
+    capsys: pytest.CaptureFixture[str],
+    week_file: Path,
+    arguments: list[str],
+    message: str,
+) -> None:
+    assert message in refused(capsys, "decisions", str(week_file), *arguments)
+
+
+def test_files_that_are_none(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert "cannot be read" in refused(capsys, "decisions", str(tmp_path / "missing.prom"))
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "empty" / "README.md").write_text("nothing here")
+    assert "has no file of exported metrics" in refused(capsys, "decisions", str(tmp_path / "empty"))
+    picture = tmp_path / "picture.png"
+    picture.write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(200))
+    assert "picture.png" in refused(capsys, "decisions", str(picture))
+
+
+def test_a_folder_says_what_it_is(capsys: pytest.CaptureFixture[str], week_file: Path, tmp_path: Path) -> None:
+    (tmp_path / "monday.prom").write_bytes(week_file.read_bytes())
+    (tmp_path / "about.json").write_text('{"title": "=a made-up week", "synthetic": true}')
+    document = answer(capsys, "decisions", str(tmp_path))
+    assert (document["title"], document["synthetic"]) == ("=a made-up week", True)
+    table = output(capsys, "decisions", str(tmp_path / "monday.prom"), "--csv")
+    assert "'=a made-up week (synthetic)" in table
+    assert "(made up)" in output(capsys, "decisions", str(tmp_path))
+    (tmp_path / "about.json").write_text("[]")
+    assert "must be an object with title and synthetic" in refused(capsys, "decisions", str(tmp_path))
+
+
+def test_hostile_names_cannot_move_the_cursor(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    evil = tmp_path / "evil\x1b[2J.prom"
+    evil.write_text('horde_text_free_allowance_decisions{horde_outcome="gra\\ntis"} 5\n')
+    for arguments in (("decisions", str(evil)), ("waits", str(evil)), ("week", str(evil))):
+        assert main(arguments) == 0
+        out, err = capsys.readouterr()
+        assert "\x1b" not in out + err

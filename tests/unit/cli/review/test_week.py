@@ -1,0 +1,62 @@
+from pathlib import Path
+
+import pytest
+
+from tests.unit.cli.review.running import answer, output, refused
+
+
+def test_findings_for_machines_and_people(capsys: pytest.CaptureFixture[str], week_file: Path) -> None:
+    document = answer(capsys, "week", str(week_file))
+    assert [finding["severity"] for finding in document["findings"]] == sorted(
+        (finding["severity"] for finding in document["findings"]), key=["wrong", "bad", "open", "fine"].index
+    )
+    refusals = next(finding for finding in document["findings"] if finding["code"] == "refused")
+    assert refusals["text"].startswith("19.0 % of all text requests were refused")
+    assert refusals["figure"]["share"][0] == pytest.approx(383 / 2016)
+    assert refusals["n"] == [2016, 2016]
+    assert document["sections"]["refused"]["no_data"] is None
+    text = output(capsys, "week", str(week_file))
+    assert "1. [attention] 19.0 % of all text requests were refused" in text
+
+
+def test_the_report_is_written_whole(capsys: pytest.CaptureFixture[str], week_file: Path, tmp_path: Path) -> None:
+    out = tmp_path / "report.html"
+    output(capsys, "week", str(week_file), "--out", str(out), "--app-url", "https://review.example/app")
+    text = out.read_text(encoding="utf-8")
+    assert text.startswith("<!DOCTYPE html>")
+    assert text.rstrip().endswith("</html>")
+    assert 'href="https://review.example/app/decisions?' in text
+    assert list(tmp_path.iterdir()) == [out]
+
+
+def test_the_question_is_carried_on(capsys: pytest.CaptureFixture[str], week_file: Path) -> None:
+    document = answer(capsys, "week", str(week_file), "--over", "450", "--above", "0.2", "--ratio", "1")
+    funded = next(finding for finding in document["findings"] if finding["code"] == "funded_wait")
+    assert funded["figures"]["verdict"]["answer"] == "no"
+    assert funded["state"] == {"over": ["450"], "above": ["0.2"]}
+
+
+def test_sections_without_data_say_so(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = tmp_path / "decisions.prom"
+    path.write_text('horde_text_free_allowance_decisions{horde_outcome="free",horde_requester="registered"} 5\n')
+    text = output(capsys, "week", str(path))
+    assert "Are the estimates honest? The exports hold no waits." in text
+    assert "What did funded requests wait? The exports hold no queue wait of a registered requester." in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--out", "report.pdf"], "must end in .html"),
+        (["--out", "no/such/folder/report.html"], "must lie in a folder that is there"),
+        (["--app-url", "javascript:alert(1)"], "must be an address"),
+        (["--app-url", "http://user:secret@host"], "must be an address"),
+    ],
+)
+def test_bad_input_is_refused(
+    capsys: pytest.CaptureFixture[str],
+    week_file: Path,
+    arguments: list[str],
+    message: str,
+) -> None:
+    assert message in refused(capsys, "week", str(week_file), *arguments)

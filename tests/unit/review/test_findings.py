@@ -1,0 +1,184 @@
+from dataclasses import replace
+from datetime import timedelta
+
+import polars as pl
+import pytest
+
+from horde_policy.errors import Problem
+from horde_policy.frames.decisions import DECISIONS
+from horde_policy.frames.waits import WAIT_SUMS, WAITS
+from horde_policy.review.exported import Exported
+from horde_policy.review.finding import SECTIONS, SEVERITIES, Finding
+from horde_policy.review.findings import Question, Week, review_week
+from horde_policy.review.ranges import TimeRange
+from horde_policy.review.sampling import Bounds
+from horde_policy.settings import AllowanceSettings
+from tests.unit.review.made import MONDAY, decision, decisions
+from tests.unit.review.weeks import made_week
+
+DEFAULT = AllowanceSettings()
+NOTHING = Exported(decisions=DECISIONS.empty(), waits=WAITS.empty(), wait_sums=WAIT_SUMS.empty())
+
+
+def by_code(week: Week, code: str) -> list[Finding]:
+    return [finding for finding in week.findings if finding.code == code]
+
+
+def one(week: Week, code: str) -> Finding:
+    found = by_code(week, code)
+    assert len(found) == 1, [finding.code for finding in week.findings]
+    return found[0]
+
+
+@pytest.fixture(scope="module")
+def week() -> Week:
+    return review_week(made_week(), DEFAULT)
+
+
+def test_every_section_is_there_and_findings_stand_in_order_of_consequence(week: Week) -> None:
+    assert tuple(section.code for section in week.sections) == SECTIONS
+    assert all(section.findings for section in week.sections)
+    ranks = [(SEVERITIES.index(finding.severity), -finding.weight) for finding in week.findings]
+    assert ranks == sorted(ranks)
+    assert {finding.section for finding in week.findings} == set(SECTIONS)
+
+
+def test_who_is_refused_and_at_what_size(week: Week) -> None:
+    refused = one(week, "refused")
+    frame = week.exported.decisions
+    own = frame.filter(pl.col("outcome") == "refused")
+    assert refused.share is not None
+    assert refused.share.part.low == own["count_low"].sum()
+    assert refused.n == week.exported.counted
+    worst = own.group_by("requester", "requested_size").agg(pl.col("count_low").sum()).sort("count_low").row(-1)
+    assert (refused.figures["worst_requester"], refused.figures["worst_requested_size"]) == worst[:2]
+    assert refused.figures["worst_count_low"] == worst[2]
+    beyond = own.filter(pl.col("requested_size") == ">4096")["count_low"].sum()
+    assert refused.figures["over_the_ceiling"].part.low == beyond
+    assert refused.target.page == "decisions"
+    assert refused.target.state["outcome"] == ("refused",)
+    assert refused.share.sampling_low < refused.share.low < refused.share.sampling_high
+
+
+def test_the_allowance_answers_to_the_wait(week: Week) -> None:
+    agrees = one(week, "allowance_agrees")
+    assert agrees.severity == "fine"
+    assert agrees.figures["gap"] == 0
+    moves = one(week, "allowance_moves")
+    assert moves.severity == "fine"
+    assert moves.figures["mean"].low < moves.figures["mean"].high
+    nobody = one(week, "without_worker")
+    assert nobody.share is not None
+    assert 0.01 < nobody.share.low < 0.04
+
+
+def test_under_other_settings_than_those_in_force_it_does_not() -> None:
+    made = made_week(settings=AllowanceSettings(ceiling_tokens=2048))
+    week = review_week(made, DEFAULT)
+    agrees = one(week, "allowance_agrees")
+    assert agrees.severity == "wrong"
+    assert agrees.weight > 0.2
+    assert week.findings[0].severity == "wrong"
+    right = review_week(made, AllowanceSettings(ceiling_tokens=2048))
+    assert one(right, "allowance_agrees").severity == "fine"
+    assert not by_code(right, "cells_impossible")
+
+
+@pytest.mark.parametrize(("factor", "off"), [(1.0, "honest"), (0.4, "optimistic"), (2.5, "pessimistic")])
+def test_estimates_are_held_against_what_was_measured(factor: float, off: str) -> None:
+    week = review_week(made_week(estimate_over_measured=factor, per_hour=40), DEFAULT)
+    found = {finding.figures["mark_s"]: finding.figures["off"] for finding in by_code(week, "estimates")}
+    assert set(found) == {60.0, 300.0}
+    assert off in found.values()
+    if off == "honest":
+        assert set(found.values()) == {"honest"}
+
+
+def test_the_verdict_answers_the_question_that_is_asked() -> None:
+    made = made_week()
+    strict, lax = (review_week(made, DEFAULT, question=Question(above=above, ratio=1.0)) for above in (0.0, 0.99))
+    assert one(strict, "funded_wait").figures["verdict"].above == 0.0
+    assert one(lax, "funded_wait").target.state["above"] == ("0.99",)
+    assert one(strict, "funded_wait").n == strict.verdict.funded.assignments
+
+
+def test_who_would_gain_from_which_change(week: Week) -> None:
+    gains = {finding.figures["size"]: finding for finding in by_code(week, "would_gain")}
+    assert set(gains) == {"513-1024", "1025-2048", "2049-4096", ">4096"}
+    smallest = gains["513-1024"]
+    assert (smallest.figures["setting"], smallest.figures["value"]) == ("floor_tokens", 1024)
+    gained, held = smallest.figures["gained"], smallest.figures["held"]
+    assert gained.low == gained.high == held.low  # at an edge of the buckets it is exact: every one of them
+    assert smallest.target.state["floor"] == ("1024",)
+
+
+def test_impossible_cells_come_first() -> None:
+    made = made_week()
+    broken = decisions(decision(400, requested_size=">4096", allowance_size="<=512"))
+    week = review_week(replace(made, decisions=pl.concat([made.decisions, broken])), DEFAULT)
+    cells = one(week, "cells_impossible")
+    assert cells.severity == "wrong"
+    assert cells.share is not None
+    assert cells.share.part == Bounds(400, 400)
+    assert cells.figures["rules"][0][0] == "free_over_allowance"
+    assert week.findings[0].severity == "wrong"
+
+
+def test_what_qualifies_everything_is_told() -> None:
+    rows = decisions(decision(10, 15), decision(5, requester=None), decision(3, outcome="funded", requester="anonymous"))
+    problems = (Problem("unknown_word", "<b>file</b>", "'gratis' is no word of the rule"), Problem("note", "x", "y", "note"))
+    made = replace(NOTHING, decisions=rows, problems=problems, before=Bounds(7, 7), uncovered_s=360.0)
+    week = review_week(made, DEFAULT)
+    data = next(section for section in week.sections if section.code == "data")
+    codes = {finding.code for finding in data.findings}
+    assert codes == {"not_exported", "uncertain_counts", "counted_before", "short", "uncovered", "problem", "cells_special"}
+    assert one(week, "uncertain_counts").figures["share"] == pytest.approx(5 / 23)
+    assert one(week, "uncovered").figures["share"] == 0.1
+    assert one(week, "not_exported").figures["dimension"] == "requester"
+    assert one(week, "short").figures["length_s"] == 3600
+
+
+def test_clean_data_say_so(week: Week) -> None:
+    assert one(week, "data_clean").severity == "fine"
+
+
+def test_only_so_many_problems_are_told_one_by_one() -> None:
+    problems = tuple(Problem("p", f"file {number}", "broken") for number in range(30))
+    week = review_week(replace(NOTHING, decisions=decisions(decision(1)), problems=problems), DEFAULT)
+    assert len(by_code(week, "problem")) == 20
+    assert one(week, "more_problems").figures["count"] == 10
+
+
+def test_sections_without_data_say_why() -> None:
+    week = review_week(NOTHING, DEFAULT)
+    assert {section.code: section.no_data for section in week.sections} == {
+        "refused": "no_decisions",
+        "responds": "no_decisions_no_estimates",
+        "estimates": "no_waits",
+        "funded": "no_decisions",
+        "changes": "no_decisions",
+        "data": None,
+    }
+    assert week.verdict.answer == "not_visible"
+    made = made_week(hours=24)
+    for kind, expected in (("estimated", "no_estimates"), ("queue", "no_queue_waits")):
+        part = review_week(replace(made, waits=made.waits.filter(pl.col("kind") != kind)), DEFAULT)
+        assert {section.code: section.no_data for section in part.sections}["estimates"] == expected
+
+
+def test_with_nothing_refused_nobody_gains() -> None:
+    week = review_week(replace(NOTHING, decisions=decisions(decision(50))), DEFAULT)
+    assert one(week, "refused").severity == "fine"
+    assert one(week, "nobody_gains").severity == "fine"
+    assert one(week, "allowance_moves").severity == "open"  # always at the ceiling: nothing was ever asked of the rule
+
+
+def test_a_range_is_cut_out() -> None:
+    made = made_week(hours=48)
+    day = made.within(TimeRange(MONDAY, MONDAY + timedelta(hours=24)))
+    assert day.covered == TimeRange(MONDAY, MONDAY + timedelta(hours=24))
+    assert day.counted == Bounds(24 * 12, 24 * 12)
+    outside = made.within(TimeRange(MONDAY + timedelta(days=30), None))
+    assert outside.counted == Bounds(0, 0)
+    assert outside.covered == TimeRange(MONDAY + timedelta(days=30), None)
+    assert made.instances == ("one",)

@@ -1,0 +1,110 @@
+import math
+
+import polars as pl
+import pytest
+
+from horde_policy.errors import InputError
+from horde_policy.review.sampling import Bounds
+from horde_policy.review.verdict import Verdict, funded_verdict
+from tests.unit.review.made import LIFECYCLE_S, decision, decisions, histogram, waits
+
+
+def week(*, free: int, funded: int, quick: int, slow: int, anonymous_slow: int = 0) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return decisions, and registered waits of 100 s (quick) and 400 s (slow); as many anonymous of each or as said."""
+    waited = histogram([100.0] * quick + [400.0] * slow)
+    anonymous = histogram([100.0] * 90 + [400.0] * anonymous_slow, LIFECYCLE_S, requester="anonymous")
+    return decisions(decision(free), decision(funded, outcome="funded")), waits(*waited, *anonymous)
+
+
+def ask(above: float = 0.1, ratio: float = 1.0, over_s: float = 300.0, **counts: int) -> Verdict:
+    return funded_verdict(*week(**counts), above=above, ratio=ratio, over_s=over_s)
+
+
+def test_it_is_decided_where_even_the_favourable_end_is_above_the_limit() -> None:
+    # half were funded, 80 % waited over 300 s: at least 60 % of the funded did
+    verdict = ask(0.3, free=500, funded=500, quick=200, slow=800)
+    assert verdict.answer == "yes"
+    assert verdict.share_over == Bounds(pytest.approx(0.6), 1.0)  # type: ignore[arg-type]
+    assert verdict.share_over_sampling is not None
+    assert 0.3 < verdict.share_over_sampling.low < 0.6
+    assert verdict.times_the_requests is None
+
+
+def test_it_is_decided_where_even_the_unfavourable_end_is_not_above_the_limit() -> None:
+    # 1 % waited over 300 s, half were funded: at most 2 % of the funded did
+    verdict = ask(0.1, free=5000, funded=5000, quick=9900, slow=100)
+    assert verdict.answer == "no"
+    assert verdict.share_over is not None
+    assert verdict.share_over.high == pytest.approx(0.02)
+
+
+def test_where_the_bounds_lie_around_the_limit_only_a_record_helps() -> None:
+    verdict = ask(0.1, free=917, funded=83, quick=910, slow=90)
+    assert verdict.answer == "record_needed"
+    assert verdict.share_over == Bounds(0, 1)
+    assert verdict.times_the_requests is None
+    many = ask(0.1, free=917_000, funded=83_000, quick=910_000, slow=90_000)
+    assert many.answer == "record_needed"
+
+
+def test_where_only_sampling_blurs_it_so_many_more_requests_decide_it() -> None:
+    verdict = ask(0.1, free=50, funded=50, quick=96, slow=4)
+    assert verdict.share_over is not None
+    assert verdict.share_over.high == pytest.approx(0.08)
+    assert verdict.answer == "more_requests"
+    assert verdict.times_the_requests is not None
+    times = math.ceil(verdict.times_the_requests)
+    assert ask(0.1, free=50 * times, funded=50 * times, quick=96 * times, slow=4 * times).answer == "no"
+    fewer = math.floor(verdict.times_the_requests / 1.02) - 1
+    assert ask(0.1, free=50 * fewer, funded=50 * fewer, quick=96 * fewer, slow=4 * fewer).answer == "more_requests"
+
+
+def test_a_bound_on_the_limit_itself_is_never_told_apart() -> None:
+    verdict = ask(0.08, free=50, funded=50, quick=96, slow=4)
+    assert verdict.answer in ("more_requests", "record_needed")  # the last bit of a double decides which
+    assert verdict.times_the_requests is None
+
+
+def test_it_says_how_unlike_the_assignments_may_be() -> None:
+    counts = {"free": 5000, "funded": 5000, "quick": 9900, "slow": 100}
+    verdict = ask(0.1, **counts)
+    ratio = verdict.decided_up_to_ratio
+    assert ratio is not None
+    assert ratio > 2
+    assert ask(0.1, ratio=ratio * 0.99, **counts).answer == "no"
+    assert ask(0.1, ratio=ratio * 1.01, **counts).answer != "no"
+    assert ask(0.1, free=917, funded=83, quick=910, slow=90).decided_up_to_ratio is None
+
+
+def test_the_point_estimate_comes_with_how_far_off_it_can_be() -> None:
+    verdict = ask(0.1, free=917, funded=83, quick=910, slow=90, anonymous_slow=10)
+    assert verdict.point is not None
+    assert verdict.point_off_by is not None
+    # registered 9 %, anonymous 10 % over the mark: (0.09 - 0.917 * 0.1) / 0.083
+    assert (verdict.point.low, verdict.point.high) == pytest.approx(((0.09 - 0.0917) / 0.083,) * 2)
+    assert verdict.point_off_by == pytest.approx(1 - verdict.point.low)
+    alone = funded_verdict(decisions(decision(5), decision(5, outcome="funded")), waits(*histogram([9.0] * 10)))
+    assert alone.point is None
+    assert alone.point_off_by is None
+
+
+def test_without_funded_requests_nothing_is_visible() -> None:
+    verdict = ask(0.1, free=100, funded=0, quick=100, slow=0)
+    assert (verdict.answer, verdict.hidden) == ("not_visible", "none_funded")
+    assert verdict.registered is not None
+    assert verdict.registered.low == 0
+    assert ask(0.1, free=1, funded=1, quick=0, slow=0).hidden == "no_waits"
+
+
+def test_a_mark_between_the_buckets_widens_the_bounds() -> None:
+    at_edge, between = (ask(0.1, over_s=mark, free=0, funded=100, quick=60, slow=40) for mark in (300.0, 400.0))
+    assert at_edge.share_over == Bounds(pytest.approx(0.4), pytest.approx(0.4))  # type: ignore[arg-type]
+    assert between.share_over == Bounds(0, pytest.approx(0.4))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "question", [{"above": 1.0}, {"above": -0.1}, {"above": math.nan}, {"over_s": math.inf}, {"over_s": -1.0}]
+)
+def test_a_question_that_makes_no_sense_is_refused(question: dict[str, float]) -> None:
+    with pytest.raises(InputError):
+        ask(free=1, funded=1, quick=1, slow=1, **question)  # type: ignore[arg-type]

@@ -1,0 +1,53 @@
+import pytest
+
+from horde_policy.policy.allowance import free_output_allowance
+from horde_policy.settings import AllowanceSettings
+from horde_policy.views.figures.model import curve_alt, fig_curve
+from horde_policy.views.figures.style import STATE_COLOURS, Mode
+
+SETTINGS = AllowanceSettings()
+
+
+@pytest.mark.parametrize("mode", ["light", "dark"])
+@pytest.mark.parametrize("named_s", [0.0, 60.0, 179.5, 300.0, 550.0])
+def test_the_live_point_stands_on_the_curve(named_s: float, mode: Mode) -> None:
+    figure = fig_curve(SETTINGS, state="falling", low_s=0.0, named_s=named_s, high_s=None, mode=mode)
+    curve, point = figure.data
+    assert (point.x[0], point.y[0]) == (named_s, free_output_allowance(named_s, SETTINGS))
+    assert point.marker.color == STATE_COLOURS[mode]["falling"]
+    assert [(x, y) for x, y in zip(curve.x, curve.y, strict=True) if x in (60.0, 300.0)] == [(60.0, 4096), (300.0, 512)]
+
+
+def test_the_range_reaches_from_the_low_to_the_high_scenario_over_the_corners() -> None:
+    figure = fig_curve(SETTINGS, state="full", low_s=0.0, named_s=10.0, high_s=320.0, mode="light")
+    span = next(trace for trace in figure.data if trace.name == "low to at worst")
+    assert list(span.x) == [0.0, 60.0, 300.0, 320.0]
+    assert list(span.y) == [4096, 4096, 512, 512]
+
+
+@pytest.mark.parametrize("high_s", [1e4, 1e9, float("inf")])
+def test_what_lies_beyond_the_axis_is_said_at_its_edge(high_s: float) -> None:
+    figure = fig_curve(SETTINGS, state="floor", low_s=0.0, named_s=high_s, high_s=high_s, mode="light")
+    end = figure.layout.xaxis.range[1]
+    assert end == 600.0
+    assert all(max(trace.x) <= end for trace in figure.data)
+    texts = [note.text for note in figure.layout.annotations]
+    assert sum(text.endswith("→") for text in texts) == 2
+
+
+def test_without_a_wait_there_is_the_curve_alone_and_the_sentence_says_so() -> None:
+    figure = fig_curve(SETTINGS, state="unknown", low_s=None, named_s=None, high_s=None, mode="dark")
+    assert [trace.name for trace in figure.data] == ["allowance"]
+    assert "no live point" in curve_alt(SETTINGS, None, None)
+
+
+def test_the_axes_carry_their_units() -> None:
+    figure = fig_curve(SETTINGS, state="full", low_s=0.0, named_s=1.0, high_s=2.0, mode="light")
+    assert figure.layout.xaxis.title.text == "estimated wait (s)"
+    assert figure.layout.yaxis.title.text == "free output allowance (tokens)"
+
+
+def test_the_sentence_names_both_figures() -> None:
+    assert curve_alt(SETTINGS, 21.0, 112.4) == (
+        "Free output allowance over estimated wait: at the named wait of 21 s it is 4,096 tokens; at worst, at 112 s, 3,313."
+    )

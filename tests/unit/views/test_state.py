@@ -1,0 +1,181 @@
+from dataclasses import fields
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from horde_policy.errors import InputError
+from horde_policy.settings import AllowanceSettings
+from horde_policy.views.state import (
+    PARAMETERS,
+    REFRESH_CHOICES_S,
+    SETTING_PARAMETERS,
+    SORTS,
+    TRIED_PARAMETERS,
+    ViewState,
+    parse_view_state,
+    size_from_text,
+)
+from horde_policy.views.words import STATES
+
+BASE = AllowanceSettings()
+
+
+def test_every_field_but_the_settings_has_its_parameter() -> None:
+    assert {p.field for p in PARAMETERS} | {"settings", "tried"} == {f.name for f in fields(ViewState)}
+    settings = [*SETTING_PARAMETERS, *TRIED_PARAMETERS]
+    assert len({p.name for p in PARAMETERS} | set(settings)) == len(PARAMETERS) + len(settings)
+
+
+def test_an_empty_address_is_the_default_and_writes_nothing() -> None:
+    state, notes = parse_view_state({}, BASE)
+    assert state == ViewState()
+    assert notes == ()
+    assert state.query(BASE) == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("size", "1e309"),
+        ("size", "0"),
+        ("size", "15"),
+        ("size", "16385"),
+        ("size", "-80"),
+        ("size", "80.0"),
+        ("size", "٨٠"),
+        ("size", "8_0"),
+        ("size", " 80"),
+        ("size", "9" * 4000),
+        ("context", "1e9"),
+        ("context", "79"),
+        ("refresh", "0"),
+        ("refresh", "1"),
+        ("refresh", "ten"),
+        ("grouped", "yes"),
+        ("sort", "price"),
+        ("state", "broken"),
+        ("source", "../../etc"),
+        ("source", "http://192.0.2.1/"),
+        ("find", "x" * 201),
+        ("m", "x" * 1001),
+        ("ceiling", "1e309"),
+        ("ceiling", "nan"),
+        ("ceiling", "4096.5"),
+        ("floor", "5000"),
+        ("floor", "0"),
+        ("full_wait", "inf"),
+        ("full_wait", "300"),
+        ("floor_wait", "-1"),
+        ("assumed_speed", "0"),
+        ("colour", "red"),
+        ("\u202e<b>", "x"),
+    ],
+)
+def test_what_cannot_be_read_falls_back_with_a_note(name: str, value: str) -> None:
+    state, notes = parse_view_state({name: [value]}, BASE)
+    assert state == ViewState()
+    assert len(notes) == 1
+    assert "left out" in notes[0]
+    assert len(notes[0]) < 400
+
+
+@pytest.mark.parametrize(
+    ("query", "changes"),
+    [
+        ({"size": ["16"]}, {"max_length_tokens": 16}),
+        ({"size": ["16384"]}, {"max_length_tokens": 16384}),
+        ({"size": ["80", "512"]}, {"max_length_tokens": 512}),
+        ({"refresh": ["off"]}, {"refresh_s": 0}),
+        ({"m": ["a/b", "", "a/b", "c"]}, {"models": ("a/b", "c")}),
+        ({"state": ["floor", "full", "floor"]}, {"states": ("full", "floor")}),
+        ({"full_wait": ["30.5"]}, {"settings": AllowanceSettings(wait_full_s=30.5)}),
+        ({"source": ["recorded:calm_snapshot"]}, {"source": "recorded:calm_snapshot"}),
+    ],
+)
+def test_what_can_be_read(query: dict[str, list[str]], changes: dict[str, object]) -> None:
+    state, notes = parse_view_state(query, BASE)
+    assert state == ViewState().changed(**changes)
+    assert notes == ()
+
+
+def test_settings_that_make_no_sense_together_leave_the_deployments_in_force() -> None:
+    base = AllowanceSettings(ceiling_tokens=2048)
+    state, notes = parse_view_state({"floor": ["3000"], "size": ["512"]}, base)
+    assert state.settings == base
+    assert state.max_length_tokens == 512
+    assert "must not be above ceiling_tokens, which is 2048" in notes[0]
+
+
+SETTINGS = st.builds(
+    lambda floor, more, full, gap, speed: AllowanceSettings(
+        floor_tokens=floor,
+        ceiling_tokens=min(16384, floor + more),
+        wait_full_s=full,
+        wait_floor_s=full + gap,
+        assumed_speed_tok_per_s=speed,
+    ),
+    st.integers(1, 16384),
+    st.integers(0, 16384),
+    st.integers(0, 10_000).map(lambda n: n / 8),
+    st.integers(1, 10_000).map(lambda n: n / 8),
+    st.integers(1, 1_000).map(lambda n: n / 4),
+)
+NAMES = st.text(st.characters(codec="utf-8"), min_size=1, max_size=50)
+STATE = st.builds(
+    ViewState,
+    source=st.sampled_from(["demo", "public", "recorded:fresh_server"]),
+    refresh_s=st.sampled_from(REFRESH_CHOICES_S),
+    max_length_tokens=st.integers(16, 16384),
+    max_context_tokens=st.integers(80, 1_048_576),
+    grouped=st.booleans(),
+    settings=SETTINGS,
+    models=st.lists(NAMES, max_size=5, unique=True).map(tuple),
+    find=NAMES,
+    states=st.sets(st.sampled_from(list(STATES))).map(lambda s: tuple(x for x in STATES if x in s)),
+    sort=st.sampled_from(SORTS),
+    descending=st.booleans(),
+    wall=st.booleans(),
+)
+
+
+@given(STATE, SETTINGS)
+def test_what_is_written_reads_back_the_same(state: ViewState, base: AllowanceSettings) -> None:
+    again, notes = parse_view_state(state.query(base), base)
+    assert again == state
+    assert notes == ()
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from([*(p.name for p in PARAMETERS), *SETTING_PARAMETERS, "x"]) | st.text(max_size=20),
+        st.lists(st.text(max_size=40), max_size=4),
+        max_size=12,
+    )
+)
+def test_nothing_in_an_address_raises(query: dict[str, list[str]]) -> None:
+    state, notes = parse_view_state(query, BASE)
+    again, more = parse_view_state(state.query(BASE), BASE)
+    assert again == state
+    assert more == ()
+    assert all(len(note) < 400 for note in notes)
+
+
+def test_a_link_to_another_page_carries_what_all_pages_share() -> None:
+    state = ViewState(source="public", find="8b", sort="wait", grouped=True, settings=AllowanceSettings(floor_tokens=256))
+    assert state.shared_query(BASE, models=("a", "b")) == {
+        "source": ["public"],
+        "grouped": ["1"],
+        "m": ["a", "b"],
+        "floor": ["256"],
+    }
+
+
+@pytest.mark.parametrize("typed", ["abc", "", "0", "15", "16385", "99999", "-5", "1e3", "80.5", "٨٠", "9" * 500])
+def test_a_size_that_is_none_is_refused_with_the_rule(typed: str) -> None:
+    with pytest.raises(InputError, match="must be a whole number from 16 to 16384"):
+        size_from_text(typed)
+
+
+def test_a_typed_size_may_have_its_thousands_separated() -> None:
+    assert [size_from_text(text) for text in ("16", " 512", "1,500", "16,384")] == [16, 512, 1500, 16384]

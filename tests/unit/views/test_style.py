@@ -1,0 +1,98 @@
+import itertools
+import math
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from horde_policy.settings import AllowanceSettings
+from horde_policy.views.figures.style import (
+    FAINT,
+    OUTCOME_PATTERNS,
+    OUTCOMES,
+    STATE_COLOURS,
+    SURFACES,
+    TEXT,
+    Mode,
+    base_figure,
+    draw_marks,
+)
+from horde_policy.views.words import STATES
+
+ROOT = Path(__file__).parents[3]
+MODES: tuple[Mode, ...] = ("light", "dark")
+THEME_NAMES = {
+    "full": "greenColor",
+    "falling": "yellowColor",
+    "floor": "redColor",
+    "no_worker": "violetColor",
+    "too_large": "blueColor",
+    "unknown": "grayColor",
+}
+
+
+def luminance(colour: str) -> float:
+    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(one: str, other: str) -> float:
+    low, high = sorted((luminance(one), luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def lightness(colour: str) -> float:
+    return 116 * math.cbrt(luminance(colour)) - 16
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_text_meets_aa_on_both_surfaces(mode: Mode) -> None:
+    for surface in SURFACES[mode]:
+        assert contrast(TEXT[mode], surface) >= 4.5
+        assert contrast(FAINT[mode], surface) >= 4.5
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_marks_in_colour_meet_aa_for_graphics_on_both_surfaces(mode: Mode) -> None:
+    for colour in (*STATE_COLOURS[mode].values(), *OUTCOMES[mode].values()):
+        for surface in SURFACES[mode]:
+            assert contrast(colour, surface) >= 3.0, (colour, surface)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_the_states_of_the_allowance_and_the_outcomes_read_in_grey(mode: Mode) -> None:
+    ordered = [lightness(STATE_COLOURS[mode][s]) for s in ("full", "falling", "floor", "no_worker")]
+    assert ordered == sorted(ordered, reverse=mode == "light"), "the worse, the further from the page"
+    assert all(abs(a - b) >= 7 for a, b in itertools.combinations(ordered, 2))
+    outcomes = [lightness(c) for c in OUTCOMES[mode].values()]
+    assert all(abs(a - b) >= 6 for a, b in itertools.combinations(outcomes, 2))
+
+
+def test_no_two_outcomes_share_a_pattern_and_every_state_has_words_and_a_colour() -> None:
+    assert len(set(OUTCOME_PATTERNS.values())) == len(OUTCOMES["light"]) == len(OUTCOME_PATTERNS)
+    for mode in MODES:
+        assert list(STATE_COLOURS[mode]) == list(STATES)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_the_theme_file_has_the_same_colours(mode: Mode) -> None:
+    theme = tomllib.loads((ROOT / ".streamlit" / "config.toml").read_text(encoding="utf-8"))["theme"][mode]
+    assert {state: theme[name] for state, name in THEME_NAMES.items()} == STATE_COLOURS[mode]
+    assert (theme["backgroundColor"], theme["secondaryBackgroundColor"]) == SURFACES[mode]
+    assert theme["textColor"] == TEXT[mode]
+    assert contrast(theme["primaryColor"], "#ffffff") >= 4.5 or mode == "dark"
+    assert contrast(theme["linkColor"], SURFACES[mode][0]) >= 4.5
+    assert len(theme["chartSequentialColors"]) == len(theme["chartDivergingColors"]) == 10
+
+
+def test_the_theme_asks_no_other_host_for_fonts() -> None:
+    text = (ROOT / ".streamlit" / "config.toml").read_text(encoding="utf-8")
+    assert "http" not in text
+
+
+def test_the_marks_follow_the_settings() -> None:
+    figure = base_figure()
+    draw_marks(figure, AllowanceSettings(wait_full_s=30, wait_floor_s=90.5), "dark")
+    assert [shape.x0 for shape in figure.layout.shapes] == [30, 90.5]
+    assert [note.text for note in figure.layout.annotations] == ["full wait 30 s", "floor wait 90 s"]

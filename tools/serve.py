@@ -1,0 +1,63 @@
+"""Start the dashboard, run its script once, and say where it is.
+
+Until a script of the process has run once, the first deep link shows "Page not found" over the right page; the health check
+runs it. The dashboard stops with this program.
+"""
+
+import argparse
+import http.client
+import os
+import signal
+import subprocess
+import sys
+import time
+import webbrowser
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+LONGEST_START_S = 90.0
+OK = 200
+
+
+def ran_once(port: int, base_path: str, timeout_s: float) -> bool:
+    """Ask the dashboard to run its script; tell whether it did."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=timeout_s)
+    try:
+        connection.request("GET", f"{base_path}/_stcore/script-health-check")
+        return connection.getresponse().status == OK
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()
+
+
+def main() -> int:
+    """Run the dashboard until it is stopped; return its exit code."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--port", type=int, default=8501)
+    parser.add_argument("--base-path", default="", help="the path under which a proxy serves it, e.g. horde/policy")
+    parser.add_argument("--no-browser", action="store_true", help="only say where the dashboard is")
+    options, further = parser.parse_known_args()
+    command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.port", str(options.port), *further]
+    base_path = f"/{options.base_path.strip('/')}" if options.base_path.strip("/") else ""
+    if base_path:
+        command += ["--server.baseUrlPath", base_path]
+    with subprocess.Popen(command, cwd=ROOT) as dashboard:
+        signal.signal(signal.SIGTERM, lambda _number, _frame: dashboard.terminate())
+        try:
+            until = time.monotonic() + LONGEST_START_S
+            while dashboard.poll() is None and time.monotonic() < until and not ran_once(options.port, base_path, 30.0):
+                time.sleep(0.2)
+            if dashboard.poll() is None:
+                url = f"http://127.0.0.1:{options.port}{base_path}"
+                print(f"The dashboard is at {url} (stop with Ctrl-C)", flush=True)
+                if not options.no_browser and (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
+                    webbrowser.open(url)
+            return dashboard.wait()
+        except KeyboardInterrupt:
+            dashboard.terminate()
+            return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
