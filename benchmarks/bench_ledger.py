@@ -142,7 +142,7 @@ def measured(job: Job, *, pairs: int, power_safe: bool = False) -> tuple[float, 
             for statement in TWIN_TABLES:
                 connection.execute(statement)
             connection.close()
-        ready, done = SPAWN.Barrier(COPIES + 1), SPAWN.SimpleQueue()
+        ready, done = SPAWN.Barrier(COPIES + 1, timeout=120), SPAWN.SimpleQueue()
         copies = [SPAWN.Process(target=copy, args=(job, path, str(n), pairs, power_safe, ready, done)) for n in range(COPIES)]
         for each in copies:
             each.start()

@@ -36,6 +36,8 @@ CREATION_LOCK = 0x686F_7264_6503  # one number for all ledgers: only the creatio
 BUSY_PAUSE_S = (0.0002, 0.001)
 LOST_PAUSE_S = (0.02, 0.1)
 LEAST_SQLITE = (3, 37)
+# A checkpoint waits for the disk; a request writes about twelve pages. At SQLite's own 1,000 that is each eighty requests.
+CHECKPOINT_PAGES = 8_000
 PG_NOW = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
 
 
@@ -265,6 +267,7 @@ class Store:
             connection.execute("PRAGMA busy_timeout = 0")
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute(f"PRAGMA synchronous = {'FULL' if self._power_safe else 'NORMAL'}")
+            connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
             connection.execute("PRAGMA foreign_keys = ON")
 
         sa.event.listen(engine, "connect", prepare)
