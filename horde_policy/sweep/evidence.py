@@ -15,6 +15,7 @@ import polars as pl
 from horde_policy.errors import InputError
 from horde_policy.sweep.axes import SETTINGS
 from horde_policy.sweep.metrics import Array, Metric, Tally, wait_quantiles_s
+from horde_policy.sweep.noise import known_variance
 from horde_policy.sweep.results import tally_of
 
 __all__ = ["Across", "Evidence", "complete_points", "measured_by_block", "measured_evidence"]
@@ -59,8 +60,7 @@ class Evidence:
         """Return the standard error of figures of points × (1 + resamples), made wider for few days; NaN with one look."""
         if self.blocks < 2:
             return np.full(len(values), np.nan)
-        small = np.sqrt(self.blocks / (self.blocks - 1))
-        error: Array = np.nanstd(values[:, 1:], axis=1) * small
+        error: Array = np.sqrt(known_variance(values[:, 1:]) * self.blocks / (self.blocks - 1))
         return error
 
 

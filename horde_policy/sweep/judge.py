@@ -258,7 +258,7 @@ def _chosen(question: Question, evidence: Evidence, holdout: Evidence | None) ->
     best = _best(scores[:, 0], feasible, evidence.points)
     equal = np.zeros(len(scores), bool)
     if best is not None:
-        equal = feasible & (np.abs(scores - scores[best]) <= 1e-12 * np.nanmax(np.abs(scores), initial=0)).all(axis=1)
+        equal = feasible & (np.abs(scores - scores[best]) <= 1e-12 * np.abs(np.nan_to_num(scores)).max(initial=0.0)).all(axis=1)
     better = feasible & (np.array(verdicts) == "better")
     surely = _best(scores[:, 0], better, evidence.points)
     decision, recommended = _decision(best, surely, baseline_meets=bool(feasible[0]), has_baseline=has_baseline)

@@ -14,7 +14,7 @@ from scipy import special, stats
 
 from horde_policy.sweep.metrics import Array
 
-__all__ = ["CONFIDENCE", "LEAST_BLOCKS", "Differences", "compared", "half_width"]
+__all__ = ["CONFIDENCE", "LEAST_BLOCKS", "Differences", "compared", "half_width", "known_variance"]
 
 CONFIDENCE: Final = 0.95
 LEAST_BLOCKS: Final = 4
@@ -44,6 +44,20 @@ class Differences:
         with np.errstate(invalid="ignore"):
             beyond: Array = np.abs(self.estimate) > self.half_width
         return beyond
+
+
+def known_variance(values: Array) -> Array:
+    """Return the variance along the last axis of what is known; NaN where fewer than two are.
+
+    >>> known_variance(np.array([[1.0, 3.0, np.nan], [1.0, np.nan, np.nan]]))
+    array([ 1., nan])
+    """
+    known = ~np.isnan(values)
+    count = known.sum(axis=-1)
+    mean = np.where(known, values, 0.0).sum(axis=-1) / np.maximum(count, 1)
+    squares = np.where(known, (values - mean[..., None]) ** 2, 0.0).sum(axis=-1)
+    variance: Array = np.where(count > 1, squares / np.maximum(count, 1), np.nan)
+    return variance
 
 
 def half_width(spread: Array, blocks: int) -> Array:
@@ -80,12 +94,12 @@ def compared(values: Array, against: Array, blocks: int) -> Differences:
     """
     apart = values - against
     # What is left of a difference by rounding, a trillionth of the figures, is none.
-    rounding = 1e-12 * np.nanmax(np.abs(values), initial=0.0)
+    rounding = 1e-12 * float(np.abs(np.nan_to_num(values)).max(initial=0.0))
     apart = np.where(np.abs(apart) <= rounding, 0.0, apart)
     estimate = apart[:, 0]
     if blocks < LEAST_BLOCKS:
         return Differences(estimate, np.full_like(estimate, np.nan))
-    variance = np.nanvar(apart[:, 1:], axis=1) * blocks / (blocks - 1)
+    variance = known_variance(apart[:, 1:]) * blocks / (blocks - 1)
     variance[variance <= rounding**2] = 0.0
     moved = (variance > 0) | (np.nan_to_num(estimate) != 0)
     different = len(np.unique(np.round(apart[moved], 12), axis=0)) if moved.any() else 1

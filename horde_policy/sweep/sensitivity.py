@@ -18,6 +18,9 @@ MOST_LEVELS: Final = 12
 GROUPS: Final = 8
 """A setting with more values than can be shown one by one is cut into so many groups of equally many points."""
 
+ROUNDING: Final = 1e-9
+"""An effect so small beside the figures is what a fit leaves by rounding."""
+
 LEVELS: Final = Schema(
     "levels",
     {
@@ -61,23 +64,39 @@ class Sensitivity:
 
 
 def sensitivity(evidence: Evidence, metric: Metric, varied: Sequence[str]) -> tuple[tuple[Sensitivity, ...], pl.DataFrame]:
-    """Return how much each varied setting moves a metric, the strongest first, and the means behind it.
+    """Return how much each varied setting moves a metric, the strongest first, and the mean at each of its levels.
 
-    Points weigh equally. Where combinations were dropped, settings are not quite crossed, and an effect may hold some of
-    another's.
+    The means are those of an additive fit over the points, so that settings that are not quite crossed (combinations that
+    make no sense were dropped) do not stand in for each other. A baseline that is no point of the grid is left out.
+
+    Parameters
+    ----------
+    evidence
+        What was measured.
+    metric
+        Of which.
+    varied
+        The settings that differ between points.
+
+    Returns
+    -------
+    tuple
+        One :class:`Sensitivity` a setting, and frame :data:`LEVELS`.
     """
-    values = evidence.values[metric.key]
+    points, values = _on_the_grid(evidence, metric, varied)
+    known = ~np.isnan(values[:, 0])
+    settings = {name: _levels(points[name].filter(pl.Series(known))) for name in varied if known.any()}
+    settings = {name: (names, member) for name, (names, member) in settings.items() if len(names) > 1}
+    if not settings:
+        return (), LEVELS.empty()
+    values = values[known]
+    fits = _fitted(values, [member for _, member in settings.values()])
     found = []
     levels = []
-    for setting in varied:
-        names, member = _levels(evidence.points[setting])
-        if len(names) < 2:
-            continue
-        with np.errstate(invalid="ignore"):
-            means = np.stack([values[member == k].mean(axis=0) for k in range(len(names))])
+    for (setting, (names, member)), means in zip(settings.items(), fits, strict=True):
+        counts = np.bincount(member, minlength=len(names))
         # Days that are high or low for all levels move no level against the others.
         widths = half_width(evidence.spread(means - means.mean(axis=0)), evidence.blocks)
-        counts = np.bincount(member, minlength=len(names))
         levels += [
             (setting, name, int(n), _known(mean), _known(width))
             for name, n, mean, width in zip(names, counts, means[:, 0], widths, strict=True)
@@ -87,15 +106,41 @@ def sensitivity(evidence: Evidence, metric: Metric, varied: Sequence[str]) -> tu
     return tuple(sorted(found, key=lambda s: (-(s.share or 0.0), s.setting))), LEVELS.checked(frame)
 
 
+def _on_the_grid(evidence: Evidence, metric: Metric, varied: Sequence[str]) -> tuple[pl.DataFrame, Array]:
+    """Return the points and their values, without a baseline that has a value of its own."""
+    points, values = evidence.points, evidence.values[metric.key]
+    if points.height > 2 and points["baseline"][0]:
+        others = points[1:]
+        if any(not others[name].eq_missing(points[name][0]).any() for name in varied):
+            return others, values[1:]
+    return points, values
+
+
+def _fitted(values: Array, members: Sequence[Array]) -> list[Array]:
+    """Return for each setting its levels × resamples: the mean of an additive fit at each level."""
+    columns = [np.eye(member.max() + 1)[member] for member in members]
+    with np.errstate(invalid="ignore"):
+        effects = np.linalg.pinv(np.hstack((np.ones((len(values), 1)), *columns))) @ values
+        overall = values.mean(axis=0)
+    found = []
+    at = 1
+    for member, column in zip(members, columns, strict=True):
+        effect = effects[at : at + column.shape[1]]
+        at += column.shape[1]
+        weight = np.bincount(member) / len(member)
+        found.append(overall + effect - weight @ effect)
+    return found
+
+
 def _known(value: float) -> float | None:
     return None if np.isnan(value) else float(value)
 
 
 def _one(setting: str, evidence: Evidence, estimates: Array, means: Array, counts: Array) -> Sensitivity:
     at = means[:, 0]
-    if np.isnan(at).any():
-        return Sensitivity(setting, 0.0, None, None, within_noise=True)
     apart = means[at.argmax()] - means[at.argmin()]
+    if abs(apart[0]) <= ROUNDING * np.abs(estimates).max():
+        apart = np.zeros_like(apart)
     width = float(half_width(evidence.spread(apart[None, :]), evidence.blocks)[0])
     total = float(((estimates - estimates.mean()) ** 2).sum())
     between = float((counts * (at - estimates.mean()) ** 2).sum())

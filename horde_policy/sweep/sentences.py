@@ -80,7 +80,7 @@ class Constraint:
 
     def __str__(self) -> str:
         if self.of_baseline:
-            bound = "baseline" if self.bound == 1 else f"{self.bound * 100:g} % of baseline"
+            bound = "baseline" if self.bound == 1 else f"{self.bound * 100:.12g} % of baseline"
         else:
             bound = bound_text(self.bound, self.metric)
         return f"{self.metric.phrase} {self.sense} {bound}"
@@ -93,7 +93,7 @@ def bound_text(value: float, metric: Metric) -> str:
     ('5 %', '120 s')
     """
     if metric.unit == "share":
-        return f"{float(f'{value * 100:.12g}'):g} %"
+        return f"{value * 100:.12g} %"
     number = f"{value:,.0f}" if value == round(value) else repr(value)
     return f"{number} {metric.unit}"
 
