@@ -24,6 +24,7 @@ from horde_policy.cli.settings_option import SetOption, SettingsOption, allowanc
 from horde_policy.cli.waits import AboveOption, OverOption, RatioOption, ratio_of
 from horde_policy.clock import SystemClock
 from horde_policy.errors import InputError
+from horde_policy.review.annotations import load_annotations
 from horde_policy.review.bounds import RATIO
 from horde_policy.review.document import week_document
 from horde_policy.review.findings import Question, Week, review_week
@@ -34,6 +35,12 @@ from horde_policy.views.report import report_html
 __all__ = ["register"]
 
 OutOption = Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Write the report to this .html file.")]
+NotesOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--notes", metavar="FILE", help="What happened when, drawn as lines: TOML of [[note]] entries with at and text."
+    ),
+]
 AppOption = Annotated[
     str, typer.Option("--app-url", metavar="URL", help="Where the app runs: the report's links then open its pages.")
 ]
@@ -53,6 +60,7 @@ def week(
     above: AboveOption = ABOVE,
     ratio: RatioOption = f"{RATIO:g}",
     app_url: AppOption = "",
+    notes: NotesOption = None,
     mapping: MappingOption = None,
     settings: SettingsOption = None,
     set_: SetOption = None,
@@ -62,11 +70,12 @@ def week(
     if out is not None:
         _check_out(out)
     _check_address(app_url)
+    noted = () if notes is None else load_annotations(notes)
     question = Question(over_s=over, above=above, ratio=ratio_of(ratio))
     in_force = allowance_settings(os.environ, settings, set_)
     reviewed = review_week(load_exported(files, mapping, from_, to), in_force, question=question)
     if out is not None:
-        write_whole(out, report_html(reviewed, made_at=SystemClock().now(), app_address=app_url).encode())
+        write_whole(out, report_html(reviewed, made_at=SystemClock().now(), app_address=app_url, notes=noted).encode())
         print(f"written to {out}", file=sys.stderr)
     if as_json:
         document = week_document(reviewed)

@@ -9,6 +9,10 @@ that it lies between 0 and 1. So
 and both ends are attained, at all waits at once: by the funded waiting longest, or shortest, of all. The bounds widen with p, so
 over an interval of p those at its upper end hold.
 
+Sampling: the range's own funded share lies within these bounds for certain. How far that of an endless stream of such weeks may
+be off is a matter of the M = (1 − p) · N funded assignments alone, so the interval is Clopper and Pearson's for the low end and
+for the high end of the bounds on M trials.
+
 ``p`` is a share of assignments, and only decisions tell who held kudos. The two differ, since a request has several answers
 (n > 1), is handed out again, or expires before it is handed out (exports.md 10). With the mean number of assignments of an
 admitted request a₀ for those that held nothing and a₁ for the funded, p/(1 − p) = (a₀/a₁) · (held nothing)/(funded) by decisions.
@@ -26,7 +30,7 @@ import polars as pl
 from horde_policy.errors import InputError
 from horde_policy.frames.schemas import Column, Schema
 from horde_policy.review.decompose import count_of, filtered, rate
-from horde_policy.review.sampling import LEVEL, Bounds, Share
+from horde_policy.review.sampling import LEVEL, Bounds, Share, limits
 from horde_policy.review.waits import MARKS_S, distribution, of_kind
 
 __all__ = [
@@ -35,12 +39,13 @@ __all__ = [
     "REQUESTER",
     "FundedWaits",
     "HeldNothing",
+    "funded_assignments",
     "funded_bounds",
     "funded_waits",
     "held_nothing",
     "odds_times",
     "point_estimate",
-    "split_level",
+    "sampled_bounds",
 ]
 
 RATIO = 2.0
@@ -78,9 +83,7 @@ class HeldNothing:
     Attributes
     ----------
     low, high
-        The interval of p.
-    sampling_low, sampling_high
-        The interval with sampling.
+        The interval of p, in the range itself.
     by_decisions
         The share among the decisions that were admitted.
     ratio
@@ -91,8 +94,6 @@ class HeldNothing:
 
     low: float
     high: float
-    sampling_low: float
-    sampling_high: float
     by_decisions: Share
     ratio: float
     funded: Bounds
@@ -147,15 +148,39 @@ def _unmixed(low: Floats, high: Floats, p: float) -> tuple[Floats, Floats]:
     return np.clip((low - p) / (1 - p), 0.0, 1.0), np.clip(high / (1 - p), 0.0, 1.0)
 
 
-def split_level(level: float) -> float:
-    """Return the two-sided level of each of F_R and p at which their bounds together hold at ``level`` (Bonferroni).
+def sampled_bounds(
+    registered: tuple[npt.ArrayLike, npt.ArrayLike], funded: Floats, *, effect: npt.ArrayLike = 1.0, level: float = LEVEL
+) -> tuple[Floats, Floats]:
+    """Return the bounds of the funded shares with sampling.
 
-    F_R can miss below or above and p above, each in a third of what ``level`` leaves.
+    Parameters
+    ----------
+    registered
+        The shares of registered waits, low and high.
+    funded
+        Three rows: the low and the high bound of the funded shares, and the number of funded assignments.
+    effect
+        The design effects of the registered shares. What exceeds 1 of them weighs more among fewer: bursts that sway a share s
+        of all sway the same waits' share t of the funded by (1 − s)/(1 − t) times as much, relative to chance.
+    level
+        The confidence, half of what it leaves at either end.
 
-    >>> round(split_level(0.95), 4)
-    0.9667
+    Examples
+    --------
+    >>> low, high = sampled_bounds(([0.9], [0.9]), np.array([[0.5], [1.0], [100.0]]))
+    >>> low.round(3).tolist(), high.tolist()
+    ([0.398], [1.0])
     """
-    return 1 - (1 - level) * 2 / 3
+    low, high, trials = funded
+    least, most = (np.asarray(one, dtype=np.float64) for one in registered)
+    excess = np.asarray(effect, dtype=np.float64) - 1
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # the low end is attained by all long waits being funded ones, the high end by all short ones
+        at_low = trials / (1 + excess * np.where(low > 0, least / np.where(low > 0, low, 1), 1))
+        at_high = trials / (1 + excess * np.where(high < 1, (1 - most) / np.where(high < 1, 1 - high, 1), 1))
+    down, _ = limits(low * at_low, (1 - low) * at_low, level)
+    _, up = limits(high * at_high, (1 - high) * at_high, level)
+    return down, up
 
 
 def held_nothing(decisions: pl.DataFrame, *, ratio: float = RATIO, level: float = LEVEL) -> HeldNothing | None:
@@ -168,7 +193,7 @@ def held_nothing(decisions: pl.DataFrame, *, ratio: float = RATIO, level: float 
     ratio
         How unlike the mean numbers of assignments of the two kinds may be; at least 1, infinite for not known.
     level
-        The confidence of the sampling limits.
+        The confidence of the interval around the share by decisions.
 
     Raises
     ------
@@ -193,8 +218,6 @@ def held_nothing(decisions: pl.DataFrame, *, ratio: float = RATIO, level: float 
     return HeldNothing(
         low=odds_times(by_decisions.low, 1 / ratio),
         high=odds_times(by_decisions.high, ratio),
-        sampling_low=odds_times(by_decisions.sampling_low, 1 / ratio),
-        sampling_high=odds_times(by_decisions.sampling_high, ratio),
         by_decisions=by_decisions,
         ratio=ratio,
         funded=count_of(admitted, outcome="funded"),
@@ -252,24 +275,21 @@ def funded_waits(
     level
         The confidence of the bounds with sampling, at every bucket bound by itself.
 
-    Notes
-    -----
-    Sampling: the limits of F_R below and above and of p above each err in a third of what ``level`` leaves (Bonferroni), on as
-    many assignments and decisions as their blocks of time are worth. So the interval holds the whole of the bounds, and with
-    them the truth, at least so often as ``level`` says.
     """
     own = of_kind(waits, "queue", REQUESTER)
     assignments = Bounds(float(own["count_low"].sum()), float(own["count_high"].sum()))
-    p = held_nothing(decisions, ratio=ratio, level=split_level(level))
+    p = held_nothing(decisions, ratio=ratio, level=level)
     hidden = _hidden(p, assignments)
     if p is None or hidden is not None:
         return FundedWaits(p, assignments, FUNDED_WAITS.empty(), hidden)
-    shares_at = distribution(own, marks_s=marks_s, level=split_level(level))
+    shares_at = distribution(own, marks_s=marks_s, level=level)
     columns = {name: shares_at[name].to_numpy() for name in shares_at.columns}
     low, high = _unmixed(columns["share_low"], columns["share_high"], p.high)
-    least, most = _unmixed(columns["sampling_low"], columns["sampling_high"], p.sampling_high)
+    ends = np.array([low, high, np.full_like(low, funded_assignments(assignments, p.high))])
+    shares_between = (columns["share_low"], columns["share_high"])
+    least, most = sampled_bounds(shares_between, ends, effect=columns["design_effect"], level=level)
     points = _points(shares_at, of_kind(waits, "queue", "anonymous"), p)
-    ends = {
+    frame = {
         "edge_s": columns["edge_s"],
         "registered_low": columns["share_low"],
         "registered_high": columns["share_high"],
@@ -280,7 +300,12 @@ def funded_waits(
         "point_low": [None if point is None else point.low for point in points],
         "point_high": [None if point is None else point.high for point in points],
     }
-    return FundedWaits(p, assignments, FUNDED_WAITS.checked(pl.DataFrame(ends, schema=FUNDED_WAITS.polars_schema())), None)
+    return FundedWaits(p, assignments, FUNDED_WAITS.checked(pl.DataFrame(frame, schema=FUNDED_WAITS.polars_schema())), None)
+
+
+def funded_assignments(assignments: Bounds, p: float) -> float:
+    """Return how many registered assignments were funded ones, at least, if the share ``p`` held nothing."""
+    return assignments.low * (1 - min(1.0, p))
 
 
 def _hidden(p: HeldNothing | None, assignments: Bounds) -> str | None:

@@ -114,7 +114,6 @@ def verdict_document(verdict: Verdict) -> dict[str, Any]:
         if p is None
         else {
             "share": [p.low, p.high],
-            "with_sampling": [p.sampling_low, p.sampling_high],
             "by_decisions": plain(p.by_decisions),
             "ratio": plain(p.ratio),
         },

@@ -9,6 +9,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
 import polars as pl
 
 from horde_policy.errors import InputError
@@ -16,13 +17,14 @@ from horde_policy.review.bounds import (
     RATIO,
     REQUESTER,
     FundedWaits,
+    funded_assignments,
     funded_bounds,
     funded_waits,
     odds_times,
     point_estimate,
-    split_level,
+    sampled_bounds,
 )
-from horde_policy.review.sampling import LEVEL, Bounds, Share, limits
+from horde_policy.review.sampling import LEVEL, Bounds, Share
 from horde_policy.review.waits import MARKS_S, longer, of_kind, share_at_most
 
 __all__ = ["ABOVE", "OVER_S", "Answer", "Verdict", "funded_verdict"]
@@ -88,6 +90,15 @@ class Verdict:
         return self.funded.hidden
 
 
+@dataclass(frozen=True, slots=True)
+class _Evidence:
+    """Registered waits up to the mark, the admitted decisions that held nothing, and the confidence asked for."""
+
+    registered: Share
+    admitted: Share
+    level: float
+
+
 def funded_verdict(
     decisions: pl.DataFrame,
     waits: pl.DataFrame,
@@ -125,9 +136,8 @@ def funded_verdict(
     over = None if registered is None else longer(registered)
     if funded.hidden is not None or registered is None or funded.p is None:
         return Verdict(over_s, above, "not_visible", None, None, None, None, None, None, over, funded)
-    admitted = funded.p.by_decisions
-    counts = _share_over(registered, admitted, ratio, None, level)
-    sampling = _share_over(registered, admitted, ratio, 1.0, level)
+    evidence = _Evidence(registered, funded.p.by_decisions, level)
+    counts, sampling = _share_over(evidence, ratio), _share_over(evidence, ratio, 1.0)
     answer = _answer(counts, sampling, above)
     p = Bounds(funded.p.low, funded.p.high)
     point = _point_over(registered, waits, over_s, p)
@@ -137,8 +147,8 @@ def funded_verdict(
         answer=answer,
         share_over=counts,
         share_over_sampling=sampling,
-        times_the_requests=_times_needed(registered, admitted, ratio, above, level) if answer == "more_requests" else None,
-        decided_up_to_ratio=_largest_ratio(registered, admitted, above, level),
+        times_the_requests=_times_needed(evidence, ratio, above) if answer == "more_requests" else None,
+        decided_up_to_ratio=_largest_ratio(evidence, above),
         point=point,
         point_off_by=None if point is None else max(0.0, counts.high - point.low, point.high - counts.low),
         registered=over,
@@ -146,24 +156,18 @@ def funded_verdict(
     )
 
 
-def _share_over(registered: Share, admitted: Share, ratio: float, times: float | None, level: float) -> Bounds:
+def _share_over(evidence: _Evidence, ratio: float, times: float | None = None) -> Bounds:
     """Return the bounds of the funded share over the mark: by the counts, or with sampling of so many times the requests."""
-    if times is None:
-        up_to, p_high = Bounds(registered.low, registered.high), admitted.high
-    else:
-        up_to = _sampled(registered, times, level)
-        p_high = _sampled(admitted, times, level).high
-    bounds = funded_bounds(up_to, Bounds(0.0, odds_times(p_high, ratio)))
+    p = odds_times(evidence.admitted.high, ratio)
+    registered = evidence.registered
+    bounds = funded_bounds(Bounds(registered.low, registered.high), Bounds(0.0, p))
+    if times is not None:
+        trials = funded_assignments(registered.total, p) * times
+        ends = np.array([[bounds.low], [bounds.high], [trials]])
+        shares = ([registered.low], [registered.high])
+        low, high = sampled_bounds(shares, ends, effect=registered.design_effect, level=evidence.level)
+        bounds = Bounds(float(low[0]), float(high[0]))
     return Bounds(1 - bounds.high, 1 - bounds.low)
-
-
-def _sampled(share: Share, times: float, level: float) -> Bounds:
-    worth = times / share.design_effect
-    rest_low = max(0.0, share.total.low - share.part.low)
-    rest_high = max(0.0, share.total.high - share.part.high)
-    low, _ = limits(share.part.low * worth, rest_high * worth, split_level(level))
-    _, high = limits(share.part.high * worth, rest_low * worth, split_level(level))
-    return Bounds(float(low), float(high))
 
 
 def _decides(bounds: Bounds, above: float) -> bool:
@@ -176,11 +180,11 @@ def _answer(counts: Bounds, sampling: Bounds, above: float) -> Answer:
     return "more_requests" if _decides(counts, above) else "record_needed"
 
 
-def _times_needed(registered: Share, admitted: Share, ratio: float, above: float, level: float) -> float | None:
+def _times_needed(evidence: _Evidence, ratio: float, above: float) -> float | None:
     """Return the least factor on all counts at which sampling no longer blurs the answer, within a hundredth of itself."""
 
     def decided(times: float) -> bool:
-        return _decides(_share_over(registered, admitted, ratio, times, level), above)
+        return _decides(_share_over(evidence, ratio, times), above)
 
     enough = 1.0
     while not decided(enough):
@@ -194,11 +198,11 @@ def _times_needed(registered: Share, admitted: Share, ratio: float, above: float
     return enough
 
 
-def _largest_ratio(registered: Share, admitted: Share, above: float, level: float) -> float | None:
+def _largest_ratio(evidence: _Evidence, above: float) -> float | None:
     """Return the largest ratio at which the counts decide the question with sampling, within a thousandth."""
 
     def decided(ratio: float) -> bool:
-        return _decides(_share_over(registered, admitted, ratio, 1.0, level), above)
+        return _decides(_share_over(evidence, ratio, 1.0), above)
 
     if not decided(1.0):
         return None

@@ -44,6 +44,7 @@ DISTRIBUTION = Schema(
         "share_high": Column(pl.Float64),
         "sampling_low": Column(pl.Float64, text="the 95 % interval of the share"),
         "sampling_high": Column(pl.Float64),
+        "design_effect": Column(pl.Float64, text="by how much bursts lessen what the waits are worth for this share"),
     },
     sort=("edge_s",),
 )
@@ -188,8 +189,9 @@ def distribution(
     maybe = surely | (lower[None, :] < edges[:, None]) | ((lower[None, :] <= 0) & (edges[:, None] >= 0))
     part = (surely @ low, maybe @ high)
     rest = (~maybe @ low, ~surely @ high)
-    least, most, sampling_low, sampling_high = shares(part, rest, effect=_effects(cells, edges), level=level)
-    columns = dict(zip(DISTRIBUTION.columns, (edges, *part, least, most, sampling_low, sampling_high), strict=True))
+    effects = _effects(cells, edges)
+    figures = shares(part, rest, effect=effects, level=level)
+    columns = dict(zip(DISTRIBUTION.columns, (edges, *part, *figures, effects), strict=True))
     return DISTRIBUTION.checked(pl.DataFrame(columns, schema=DISTRIBUTION.polars_schema()))
 
 

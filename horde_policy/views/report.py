@@ -10,6 +10,7 @@ from datetime import datetime
 import plotly.graph_objects as go
 from plotly.offline import get_plotlyjs
 
+from horde_policy.review.annotations import Annotation
 from horde_policy.review.cells import size_grid
 from horde_policy.review.decompose import decompose
 from horde_policy.review.finding import Finding, Section
@@ -30,7 +31,7 @@ __all__ = ["report_html"]
 SYNTHETIC_NOTE = "These data are made up: they show what the report looks like, and say nothing of any real server."
 
 
-def report_html(week: Week, *, made_at: datetime, app_address: str = "") -> str:
+def report_html(week: Week, *, made_at: datetime, app_address: str = "", notes: Sequence[Annotation] = ()) -> str:
     """Return the report as one HTML document.
 
     Parameters
@@ -41,14 +42,16 @@ def report_html(week: Week, *, made_at: datetime, app_address: str = "") -> str:
         When the report is made, which it says.
     app_address
         Where the app runs, for the links of the findings; empty: they lead to the figures below them.
+    notes
+        What happened when; drawn over time and listed.
     """
     exported = week.exported
     title = f"Free output allowance: {exported.title or 'exported metrics'}"
     body = [
         _header(week, title, made_at),
         _findings(week.findings, app_address, week),
-        *(_section(section, week) for section in week.sections),
-        _made_of(week),
+        *(_section(section, week, notes) for section in week.sections),
+        _made_of(week, notes),
         _methods(week),
     ]
     return DOCUMENT.format(
@@ -104,7 +107,7 @@ def _finding(finding: Finding, app_address: str, week: Week) -> str:
     )
 
 
-def _section(section: Section, week: Week) -> str:
+def _section(section: Section, week: Week, notes: Sequence[Annotation]) -> str:
     parts = [f'<section id="section-{section.code}"><h2>{escape_html(SECTION_TITLES[section.code])}</h2>']
     missing = no_data_text(section)
     if missing is not None:
@@ -112,13 +115,14 @@ def _section(section: Section, week: Week) -> str:
     sentences = [finding_text(finding).sentence for finding in section.findings]
     parts.append("".join(f"<p>{escape_html(sentence)}</p>" for sentence in sentences))
     parts.extend(
-        _figure(figure, alt, f"{section.code}-{number}") for number, (figure, alt) in enumerate(_figures(section.code, week))
+        _figure(figure, alt, f"{section.code}-{number}")
+        for number, (figure, alt) in enumerate(_figures(section.code, week, tuple(notes)))
     )
     parts.append("</section>")
     return "\n".join(parts)
 
 
-def _figures(code: str, week: Week) -> Iterable[tuple[go.Figure, str]]:
+def _figures(code: str, week: Week, notes: tuple[Annotation, ...]) -> Iterable[tuple[go.Figure, str]]:
     decisions, waits = week.exported.decisions, week.exported.waits
     decided = week.exported.counted.high > 0
     if code == "refused" and decided:
@@ -128,13 +132,13 @@ def _figures(code: str, week: Week) -> Iterable[tuple[go.Figure, str]]:
         yield fig_bars(cells, "requested_size", "outcome", "light"), split_alt(cells, ["requested_size", "outcome"])
         over_time = decompose(decisions, ["time", "outcome"])
         if over_time["time"].null_count() < over_time.height:
-            yield fig_over_time(over_time, "outcome", "light"), "Decisions over time, by outcome."
+            yield fig_over_time(over_time, "outcome", "light", notes=notes), "Decisions over time, by outcome."
     elif code == "responds" and decided:
         grid = size_grid(decisions, week.settings)
         yield fig_size_grid(grid, "light"), grid_alt(grid)
         over_time = decompose(decisions, ["time", "allowance_size"])
         if over_time["time"].null_count() < over_time.height:
-            figure = fig_over_time(over_time, "allowance_size", "light", shares=True)
+            figure = fig_over_time(over_time, "allowance_size", "light", notes=notes, shares=True)
             yield figure, "Size bucket of the allowance over time, as shares of all decisions."
     elif code == "estimates":
         kinds = {name: distribution(of_kind(waits, kind)) for name, kind in (("estimated", "estimated"), ("measured", "queue"))}
@@ -170,7 +174,7 @@ def _figure(figure: go.Figure, alt: str, name: str) -> str:
     )
 
 
-def _made_of(week: Week) -> str:
+def _made_of(week: Week, notes: Sequence[Annotation]) -> str:
     exported = week.exported
     rows = "".join(
         "<tr>"
@@ -199,7 +203,9 @@ def _made_of(week: Week) -> str:
     processes = (
         f"<p>Counted by {len(named)} processes:</p><ul>{instances}{more}</ul>" if named else "<p>No process counted anything.</p>"
     )
-    return f'<section id="made-of"><h2>What this report is made of</h2>{table}{processes}</section>'
+    happened = "".join(f"<li>{escape_html(instant(note.at))}: {escape_html(note.text)}</li>" for note in notes)
+    told = f"<p>Marked over time, as noted by hand:</p><ul>{happened}</ul>" if notes else ""
+    return f'<section id="made-of"><h2>What this report is made of</h2>{table}{processes}{told}</section>'
 
 
 def _methods(week: Week) -> str:

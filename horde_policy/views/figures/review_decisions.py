@@ -8,6 +8,7 @@ import plotly.graph_objects as go
 import polars as pl
 
 from horde_policy.frames.decisions import SIZES
+from horde_policy.review.annotations import Annotation
 from horde_policy.review.decompose import WORDS
 from horde_policy.views.figures.style import (
     ACCENT,
@@ -24,10 +25,7 @@ from horde_policy.views.figures.style import (
 from horde_policy.views.review_words import DIMENSION_WORDS, share_range_text, size_text, word_text
 from horde_policy.views.text import age, count, escape_plotly
 
-__all__ = ["Annotation", "fig_bars", "fig_comparison", "fig_over_time", "fig_size_grid", "grid_alt", "split_alt"]
-
-Annotation = tuple[Any, str]
-"""An instant and what happened then."""
+__all__ = ["fig_bars", "fig_comparison", "fig_over_time", "fig_size_grid", "grid_alt", "split_alt"]
 
 SEQUENCES: Final[dict[Mode, tuple[str, ...]]] = {
     "light": ("#159c85", "#3f74d8", "#7d4d00", "#6e120a", "#5f7391", "#56103f"),
@@ -107,7 +105,7 @@ def fig_over_time(
     colour
         The dimension of the areas, or empty for one.
     notes
-        Instants to mark with a line and what happened then (hostile text).
+        What happened when, each a labelled line (hostile text).
     shares
         Whether each step is drawn as shares of its own total.
 
@@ -148,15 +146,14 @@ def fig_over_time(
 
 def draw_notes(figure: go.Figure, notes: tuple[Annotation, ...], mode: Mode) -> None:
     """Draw what happened as labelled vertical lines."""
-    for at, text in notes:
-        figure.add_shape(
-            type="line", xref="x", yref="paper", x0=at, x1=at, y0=0, y1=1, line={"width": 1, "dash": "dash", "color": FAINT[mode]}
-        )
+    for note in notes:
+        line = {"width": 1, "dash": "dash", "color": FAINT[mode]}
+        figure.add_shape(type="line", xref="x", yref="paper", x0=note.at, x1=note.at, y0=0, y1=1, line=line)
         figure.add_annotation(
-            x=at,
+            x=note.at,
             y=1,
             yref="paper",
-            text=escape_plotly(text),
+            text=escape_plotly(note.text),
             showarrow=False,
             textangle=-90,
             xanchor="left",

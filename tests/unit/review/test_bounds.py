@@ -133,25 +133,33 @@ def test_the_bounds_are_attained_at_all_waits_at_once(seed: int) -> None:
     assert known["funded_low"].to_list() == pytest.approx(longest.funded_at_most(edges).tolist())
 
 
-def sampled(rng: np.random.Generator, requests: int, *, funded_share: float, quick: float, first: bool) -> Population:
+def sampled(
+    rng: np.random.Generator, requests: int, *, funded_share: float, quick: float, first: bool, loose: bool
+) -> Population:
     """Return a sample of an endless stream in the least favourable shape: the truth is an end of the bounds.
 
-    A request that held nothing is handed out twice, a funded one once. ``quick`` of the funded wait at most 300 s; all others
-    do (``first`` false: the truth is the lower bound), or none does (the truth is the upper bound).
+    A request that held nothing is handed out twice, a funded one once (``loose``: on average, some not at all). ``quick`` of the
+    funded wait at most 300 s; all others do (``first`` false: the truth is the lower bound), or none does (the truth is the upper
+    bound).
     """
     funded = int(rng.binomial(requests, funded_share))
     created = {"free": requests - funded, "funded": funded, "downgraded": 0, "refused": 0}
-    own = np.where(rng.random(funded) < quick, 100.0, 500.0)
-    others = np.full(2 * (requests - funded), 500.0 if first else 100.0)
+    own_count = int(rng.poisson(1.0, funded).sum()) if loose else funded
+    others_count = int(rng.poisson(2.0, requests - funded).sum()) if loose else 2 * (requests - funded)
+    own = np.where(rng.random(own_count) < quick, 100.0, 500.0)
+    others = np.full(others_count, 500.0 if first else 100.0)
     return Population(created, others, own, np.array([100.0]))
 
 
-def coverage(runs: int, seed: int, *, first: bool, requests: int, funded_share: float, quick: float) -> float:
+def coverage(
+    runs: int, seed: int, *, first: bool, requests: int, funded_share: float, quick: float, loose: bool = False
+) -> float:
     rng = np.random.default_rng(seed)
     held = 0
     for _ in range(runs):
-        population = sampled(rng, requests, funded_share=funded_share, quick=quick, first=first)
-        answer = funded_waits(*population.frames(), ratio=2.0)
+        population = sampled(rng, requests, funded_share=funded_share, quick=quick, first=first, loose=loose)
+        # what is taken for the ratio must hold in the range itself, which a loose one may miss by chance
+        answer = funded_waits(*population.frames(), ratio=max(2.0, population.ratio))
         row = answer.rows.row(by_predicate=pl.col("edge_s") == 300, named=True)
         held += row["sampling_low"] <= quick <= row["sampling_high"]
     return held / runs
@@ -162,6 +170,7 @@ SHAPES = [
     {"first": False, "requests": 300, "funded_share": 0.3, "quick": 0.5},
     {"first": True, "requests": 2000, "funded_share": 0.08, "quick": 0.9},
     {"first": False, "requests": 2000, "funded_share": 0.6, "quick": 0.2},
+    {"first": False, "requests": 2000, "funded_share": 0.3, "quick": 0.5, "loose": True},
 ]
 
 
@@ -174,8 +183,10 @@ def test_with_sampling_the_interval_covers_as_often_as_it_says(shape: dict[str, 
 @pytest.mark.soak
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_so_it_covers_in_thousands_of_samples(shape: dict[str, float]) -> None:
+    # where the truth is an end of the bounds only one side can err, so it should do so in a fortieth of the samples or fewer
     runs = 4000
-    assert coverage(runs, 2, **shape) >= 0.95 - 2 * math.sqrt(0.95 * 0.05 / runs)  # type: ignore[arg-type]
+    covered = coverage(runs, 2, **shape)  # type: ignore[arg-type]
+    assert 0.95 - 2 * math.sqrt(0.95 * 0.05 / runs) <= covered <= 0.995
 
 
 def bursty_coverage(runs: int, seed: int) -> float:

@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 
 from horde_policy.frames.decisions import OUTCOMES, SIZES
+from horde_policy.review.annotations import Annotation
 from horde_policy.review.bounds import funded_waits
 from horde_policy.review.cells import size_grid
 from horde_policy.review.decompose import compare, decompose
@@ -37,7 +38,7 @@ HOSTILE = "<img src=x onerror=alert(1)> $x$"
 @pytest.mark.parametrize("mode", MODES)
 def test_over_time_the_areas_add_up_to_the_counts(mode: Mode) -> None:
     cells = decompose(WEEK.decisions, ["time", "outcome"])
-    figure = fig_over_time(cells, "outcome", mode, notes=((MONDAY, HOSTILE),))
+    figure = fig_over_time(cells, "outcome", mode, notes=(Annotation(MONDAY, HOSTILE),))
     assert [trace.name for trace in figure.data] == list(OUTCOMES)
     for trace in figure.data:
         own = WEEK.decisions.filter(pl.col("outcome") == trace.name)

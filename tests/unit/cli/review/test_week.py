@@ -29,6 +29,18 @@ def test_the_report_is_written_whole(capsys: pytest.CaptureFixture[str], week_fi
     assert list(tmp_path.iterdir()) == [out]
 
 
+def test_notes_are_drawn_and_listed(capsys: pytest.CaptureFixture[str], week_file: Path, tmp_path: Path) -> None:
+    notes, out = tmp_path / "notes.toml", tmp_path / "report.html"
+    notes.write_text('[[note]]\nat = 2026-11-25T12:00:00+01:00\ntext = "<b>new ceiling</b>"\n')
+    output(capsys, "week", str(week_file), "--out", str(out), "--notes", str(notes))
+    text = out.read_text(encoding="utf-8")
+    assert "25 Nov 2026 11:00:00 UTC: &lt;b&gt;new ceiling&lt;/b&gt;" in text
+    assert "\\u003cb>new ceiling" not in text
+    assert "&lt;b&gt;new ceiling" in text.split('data-for="chart-refused-2"')[1]
+    notes.write_text("[[note]]\nat = 2026-11-25T12:00:00\ntext = 'x'\n")
+    assert "note 1, at" in refused(capsys, "week", str(week_file), "--notes", str(notes))
+
+
 def test_the_question_is_carried_on(capsys: pytest.CaptureFixture[str], week_file: Path) -> None:
     document = answer(capsys, "week", str(week_file), "--over", "450", "--above", "0.2", "--ratio", "1")
     funded = next(finding for finding in document["findings"] if finding["code"] == "funded_wait")
