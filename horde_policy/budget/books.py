@@ -112,7 +112,7 @@ class Books:
         ids = session.rows(self.do.new_hold, **_new_hold_values(new, now_us, expires_us))
         if not ids:
             session.undo()
-            return self._admitted_before(session, new, windows)
+            return self._admitted_before(session, new)
         hold_id = ids[0][0]
         hold_pico = new.reservation.hold_pico
         for passed, window in enumerate(windows):
@@ -171,8 +171,8 @@ class Books:
             )
         return refusal_of(reservation, states, instant_of(now_us), more_pico=more_pico)
 
-    def _admitted_before(self, session: Session, new: NewHold, windows: Sequence[OpenWindow]) -> Hold | Conflict:
-        """Return the hold of an attempt that is there already, if it is the same and open."""
+    def _admitted_before(self, session: Session, new: NewHold) -> Hold | Conflict:
+        """Return the hold of an attempt that is there already, if it is the same and open; in the windows that admitted it."""
         found = self.hold(session, new.request_id, new.attempt)
         if found is None:  # it went between two statements: only a hand in the database can do that
             raise StoreError("ledger", f"request {new.request_id}: its row cannot be read")
@@ -180,10 +180,9 @@ class Books:
             return Conflict(f"has ended as {found.state}: a retry is another attempt")
         if found.hold_pico != new.reservation.hold_pico:
             return Conflict("is open with other money: a retry is another attempt")
-        inside = set(self.windows_of(session, found.hold_id))
-        held = [window for window in windows if window.window_id in inside]
+        held = self._held_windows(session, found.hold_id)
         if {window.budget for window in held} != set(new.budgets):
-            return Conflict("is open in other budgets or an earlier window: a retry is another attempt")
+            return Conflict("is open in other budgets: a retry is another attempt")
         return replace(found, budgets=tuple(window.budget for window in held), windows=tuple(window.window for window in held))
 
     # -- the end of a hold -------------------------------------------------------------------------------------------

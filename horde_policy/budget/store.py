@@ -35,6 +35,7 @@ CREATION_LOCK = 0x686F_7264_6503  # one number for all ledgers: only the creatio
 # random pauses cost no throughput and keep the longest wait near a tenth of that.
 BUSY_PAUSE_S = (0.0002, 0.001)
 LOST_PAUSE_S = (0.02, 0.1)
+LEAST_SQLITE = (3, 37)
 PG_NOW = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
 
 
@@ -125,6 +126,8 @@ class Store:
         self._compiled: dict[int, tuple[sa.Executable, str, Sequence[str] | None, dict[str, object]]] = {}
         self._writer: PoolProxiedConnection | None = None
         self._pid = os.getpid()
+        if self.is_sqlite and sqlite3.sqlite_version_info < LEAST_SQLITE:
+            raise StoreError(self.name, f"SQLite {sqlite3.sqlite_version} is too old: strict tables need 3.37")
         if self.is_sqlite and not create and not Path(str(self._url.database)).is_file():
             raise StoreError(self.name, "there is no ledger")
         self._engine = self._new_engine()

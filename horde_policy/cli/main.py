@@ -21,6 +21,7 @@ COMMAND_MODULES: tuple[str, ...] = (
     "allowance",
     "record",
     "history",
+    "probe",
     "decisions",
     "waits",
     "week",

@@ -21,7 +21,7 @@ from horde_policy.errors import InputError
 from horde_policy.frames.schemas import UTC_INSTANT, Column, Schema
 from horde_policy.history.folding import state_at
 from horde_policy.history.reading import runs_between, sources_in
-from horde_policy.history.states import unpacked_speed
+from horde_policy.history.states import COUNTS, unpacked_speed
 from horde_policy.history.store import HistoryStore, from_microseconds, to_microseconds
 from horde_policy.history.tables import (
     EVENTS,
@@ -32,6 +32,7 @@ from horde_policy.history.tables import (
     POLLS,
     PROFILES,
     SOURCES,
+    WORKER_COUNTS,
     WORKER_STATES,
 )
 
@@ -284,7 +285,9 @@ class _Export:
 
         workers = WORKER_STATES.join(LABELS, LABELS.c.label == WORKER_STATES.c.worker)
         workers = workers.outerjoin(PROFILES, PROFILES.c.profile == WORKER_STATES.c.profile)
-        texts = (LABELS.c.text.label("worker_id"), PROFILES.c.body.label("declared"))
+        same = [WORKER_COUNTS.c[name] == WORKER_STATES.c[name] for name in ("source", "poll", "worker")]
+        workers = workers.outerjoin(WORKER_COUNTS, sa.and_(*same))
+        texts = (LABELS.c.text.label("worker_id"), PROFILES.c.body.label("declared"), *(WORKER_COUNTS.c[name] for name in COUNTS))
         for row in rows(WORKER_STATES, workers, *texts):
             values = _worker_values({**row._asdict(), "profile": row.declared})
             states["workers"].append({"poll": row.poll + shift, "worker_id": row.worker_id, **values})
@@ -310,11 +313,11 @@ class _Export:
 
 
 def _worker_values(row: Mapping[str, Any]) -> dict[str, Any]:
-    told = ("profile", "flags", "requests_fulfilled", "uncompleted_jobs", "uptime_s")
-    return {name: row[name] for name in told} | {"speed_tok_per_s": unpacked_speed(row["speed_tenths"], row["speed_raw"])}
+    told = ("profile", "flags", *COUNTS)
+    return {name: row[name] for name in told} | {"speed_tok_per_s": unpacked_speed(row["speed"])}
 
 
 def _model_values(row: Mapping[str, Any]) -> dict[str, Any]:
     told = ("threads", "queued_tokens", "jobs", "eta_s")
-    speed = unpacked_speed(row["job_speed_tenths"], row["job_speed_raw"])
+    speed = unpacked_speed(row["job_speed"])
     return {"listed": bool(row["listed"]), **{name: row[name] for name in told}, "job_speed_tok_per_s": speed}

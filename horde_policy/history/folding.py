@@ -1,13 +1,13 @@
 """The state as of one poll: its keyframe and what changed since, folded."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
-from horde_policy.history.states import ModelState, WorkerState
-from horde_policy.history.tables import LABELS, MODEL_STATES, PART_STATES, POLLS, PROFILES, WORKER_STATES
+from horde_policy.history.states import COUNTS, ModelState, WorkerState
+from horde_policy.history.tables import LABELS, MODEL_STATES, PART_STATES, POLLS, PROFILES, WORKER_COUNTS, WORKER_STATES
 
 __all__ = ["PollRow", "StateAt", "keyframe_of", "last_poll", "make_keyframe", "poll_at", "state_at"]
 
@@ -21,7 +21,7 @@ class PollRow(NamedTuple):
     lag_us: int
 
 
-_COUNTS = ("requests_fulfilled", "uncompleted_jobs", "uptime_s")
+NO_COUNTS = (None,) * len(COUNTS)
 _POLL = (POLLS.c.poll, POLLS.c.at_us, POLLS.c.models_known, POLLS.c.lag_us)
 
 
@@ -56,27 +56,25 @@ class StateAt:
     parts: dict[str, str]
 
 
-def _folded_workers(rows: Iterable[tuple[str, WorkerState]]) -> dict[str, WorkerState]:
-    """Fold rows in the order of their polls; a row without lifetime counts leaves those that were written before."""
-    workers: dict[str, WorkerState] = {}
-    for worker_id, state in rows:
-        before = workers.get(worker_id)
-        workers[worker_id] = state if before is None or state.profile is None else state.with_counts_of(before)
-    return {worker_id: state for worker_id, state in workers.items() if state.profile is not None}
-
-
 def state_at(connection: sa.Connection, source: int, poll: int) -> StateAt:
     """Return the state as of a poll."""
     first = keyframe_of(connection, source, poll)
-    w, m, p = WORKER_STATES.c, MODEL_STATES.c, PART_STATES.c
-    fields = (w.flags, w.speed_tenths, w.speed_raw, w.requests_fulfilled, w.uncompleted_jobs, w.uptime_s)
+    w, c, m, p = WORKER_STATES.c, WORKER_COUNTS.c, MODEL_STATES.c, PART_STATES.c
     worker_rows = connection.execute(
-        sa.select(LABELS.c.text, PROFILES.c.body, *fields)
+        sa.select(LABELS.c.text, PROFILES.c.body, w.flags, w.speed)
         .select_from(WORKER_STATES.join(LABELS, LABELS.c.label == w.worker).outerjoin(PROFILES, PROFILES.c.profile == w.profile))
         .where(w.source == source, w.poll >= first, w.poll <= poll)
         .order_by(w.poll)
     )
-    fields_m = (m.listed, m.threads, m.job_speed_tenths, m.job_speed_raw, m.queued_tokens, m.jobs, m.eta_s)
+    workers = {row[0]: row[1:] for row in worker_rows}
+    count_rows = connection.execute(
+        sa.select(LABELS.c.text, *(c[name] for name in COUNTS))
+        .select_from(WORKER_COUNTS.join(LABELS, LABELS.c.label == c.worker))
+        .where(c.source == source, c.poll >= first, c.poll <= poll)
+        .order_by(c.poll)
+    )
+    counts = {row[0]: row[1:] for row in count_rows}
+    fields_m = (m.listed, m.threads, m.job_speed, m.queued_tokens, m.jobs, m.eta_s)
     model_rows = connection.execute(
         sa.select(LABELS.c.text, *fields_m)
         .select_from(MODEL_STATES.join(LABELS, LABELS.c.label == m.model))
@@ -89,7 +87,11 @@ def state_at(connection: sa.Connection, source: int, poll: int) -> StateAt:
     )
     return StateAt(
         first,
-        _folded_workers((row[0], WorkerState(*row[1:])) for row in worker_rows),
+        {
+            worker_id: WorkerState(*state, *counts.get(worker_id, NO_COUNTS))
+            for worker_id, state in workers.items()
+            if state[0] is not None
+        },
         {model: state for model, state in models.items() if state.listed},
         {row[0]: row[1] for row in part_rows},
     )
@@ -105,15 +107,11 @@ def make_keyframe(connection: sa.Connection, source: int, poll: int) -> None:
     first = keyframe_of(connection, source, poll)
     if first == poll:
         return
-    for table, key in ((WORKER_STATES, "worker"), (MODEL_STATES, "model"), (PART_STATES, "part")):
+    keys = {WORKER_STATES: "worker", WORKER_COUNTS: "worker", MODEL_STATES: "model", PART_STATES: "part"}
+    for table, key in keys.items():
         c = table.c
         rows = sa.select(table).where(c.source == source, c.poll >= first, c.poll <= poll).order_by(c.poll)
-        held: dict[object, dict[str, Any]] = {}
-        for row in connection.execute(rows).mappings():
-            before, state = held.get(row[key]), dict(row)
-            if table is WORKER_STATES and before is not None and all(row[count] is None for count in _COUNTS):
-                state |= {count: before[count] for count in _COUNTS}
-            held[row[key]] = state
+        held = {row[key]: dict(row) for row in connection.execute(rows).mappings()}
         there = [state | {"poll": poll} for state in held.values() if _is_there(state)]
         connection.execute(sa.delete(table).where(c.source == source, c.poll == poll))
         if there:

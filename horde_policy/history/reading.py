@@ -17,7 +17,7 @@ from horde_policy.frames.schemas import UTC_INSTANT, Column, Schema
 from horde_policy.frames.snapshot import Snapshot
 from horde_policy.history.folding import keyframe_of, poll_at, state_at
 from horde_policy.history.labels import digest_of, texts_of
-from horde_policy.history.states import models_frame, parts_from_bodies, workers_frame
+from horde_policy.history.states import models_frame, parts_from_bodies, unpacked_speeds, workers_frame
 from horde_policy.history.store import HistoryStore, from_microseconds, to_microseconds
 from horde_policy.history.tables import EVENTS, GAPS, LABELS, MODEL_STATES, PART_STATES, POLLS, PROFILES, SOURCES, WORKER_STATES
 
@@ -340,27 +340,20 @@ def _profiles(connection: sa.Connection, numbers: list[int]) -> pl.DataFrame:
     return pl.concat(pieces)
 
 
-def _exact_tenths(tenths: pl.Series) -> pl.Series:
-    """Return whole tenths ÷ 10 as Python does it; Polars multiplies by 0.1 instead, which differs in the last bit."""
-    exact = pl.Series(tenths.fill_null(0).to_numpy() / 10.0)
-    return pl.select(pl.when(tenths.is_not_null()).then(exact)).to_series()
-
-
 def worker_changes(store: HistoryStore, start: datetime, end: datetime, source: str | None = None) -> pl.DataFrame:
     """Return how workers went from ``start`` to ``end``: frame :data:`WORKER_CHANGES`."""
     w = WORKER_STATES.c
-    schema: dict[str, Any] = {"poll": pl.Int64, "key": pl.Int64, "number": pl.Int64, "flags": pl.Int64}
-    schema |= {"tenths": pl.Int64, "raw": pl.Float64}
+    schema: dict[str, Any] = {"poll": pl.Int64, "key": pl.Int64, "number": pl.Int64, "flags": pl.Int64, "packed": pl.Float64}
     with store.reading() as connection:
         number = chosen_source(connection, store, source).number
-        query = sa.select(w.poll, w.worker, w.profile, w.flags, w.speed_tenths, w.speed_raw).where(w.source == number)
+        query = sa.select(w.poll, w.worker, w.profile, w.flags, w.speed).where(w.source == number)
         polls = _polls(connection, number, start, end)
         frame = _changes(connection, number, polls, query, schema, pl.col("number").is_not_null())
         profiles = _profiles(connection, frame["number"].drop_nulls().unique().to_list())
         named = _named(frame, dict(texts_of(connection, "worker")), "worker_id")
-    told = named.join(profiles, on="number", how="left").with_columns(
-        present=pl.col("number").is_not_null(), speed_tok_per_s=pl.coalesce(_exact_tenths(named["tenths"]), pl.col("raw"))
-    )
+    speed = pl.Series(unpacked_speeds(named["packed"].fill_null(np.nan).to_numpy())).fill_nan(None)
+    told = named.with_columns(present=pl.col("number").is_not_null(), speed_tok_per_s=speed)
+    told = told.join(profiles, on="number", how="left")
     return WORKER_CHANGES.checked(told.sort(WORKER_CHANGES.sort))
 
 

@@ -9,14 +9,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
 import polars as pl
 
-from horde_policy.errors import Problem
+from horde_policy.errors import InputError, Problem
 from horde_policy.frames.models import MODEL_DEMAND, MODELS
 from horde_policy.frames.snapshot import Heartbeat, Modes, Performance, Snapshot, Totals
 from horde_policy.frames.workers import WORKERS
 
 __all__ = [
+    "COUNTS",
     "GONE",
     "UNLISTED",
     "ModelState",
@@ -25,11 +28,13 @@ __all__ = [
     "model_states",
     "models_frame",
     "packed_speed",
+    "packed_speeds",
     "part_bodies",
     "parts_from_bodies",
     "profile_fields",
     "unpacked_flags",
     "unpacked_speed",
+    "unpacked_speeds",
     "worker_states",
     "workers_frame",
 ]
@@ -45,6 +50,9 @@ _PROFILE_FIELDS = (
     "flagged",
     "trusted",
 )
+COUNTS = ("requests_fulfilled", "uncompleted_jobs", "uptime_s")
+"""A worker's lifetime counts, on which no figure rests."""
+
 _FLAG_FIELDS = ("measured", "online", "maintenance")
 
 
@@ -53,23 +61,18 @@ class WorkerState(NamedTuple):
 
     profile: str | None
     flags: int | None
-    speed_tenths: int | None
-    speed_raw: float | None
+    speed: float | None
     requests_fulfilled: int | None
     uncompleted_jobs: int | None
     uptime_s: int | None
 
     def kept_apart(self) -> tuple[object, ...]:
         """Return what makes two states differ: all but the lifetime counts."""
-        return self[:4]
+        return self[:3]
 
-    def without_counts(self) -> "WorkerState":
-        """Return the state as it is written between keyframes: with no lifetime counts."""
-        return WorkerState(*self[:4], None, None, None)
-
-    def with_counts_of(self, before: "WorkerState") -> "WorkerState":
-        """Return the state with the lifetime counts of an earlier one, if it was written without any."""
-        return self if self[4:] != (None, None, None) else WorkerState(*self[:4], *before[4:])
+    def counts(self) -> dict[str, int | None]:
+        """Return the lifetime counts, which are kept apart and seldom."""
+        return dict(zip(COUNTS, self[3:], strict=True))
 
 
 class ModelState(NamedTuple):
@@ -77,36 +80,53 @@ class ModelState(NamedTuple):
 
     listed: bool
     threads: int | None
-    job_speed_tenths: int | None
-    job_speed_raw: float | None
+    job_speed: float | None
     queued_tokens: float | None
     jobs: float | None
     eta_s: float | None
 
 
-GONE = WorkerState(None, None, None, None, None, None, None)
-UNLISTED = ModelState(False, None, None, None, None, None, None)  # noqa: FBT003 (a row's first column)
+GONE = WorkerState(None, None, None, None, None, None)
+UNLISTED = ModelState(False, None, None, None, None, None)  # noqa: FBT003 (a row's first column)
 
 
-def packed_speed(speed: float | None) -> tuple[int | None, float | None]:
-    """Return a speed as whole tenths if that gives it back exactly, else as it is.
+def packed_speed(speed: float | None) -> float | None:
+    """Return a speed in tenths, a small whole number, if that gives it back exactly; else as it is, below zero.
 
     >>> packed_speed(53.8), packed_speed(1 / 3), packed_speed(None)
-    ((538, None), (None, 0.3333333333333333), (None, None))
+    (538.0, -0.3333333333333333, None)
+
+    Raises
+    ------
+    InputError
+        The speed is negative.
     """
     if speed is None:
-        return None, None
-    tenths = round(speed * 10) if abs(speed) < 1e8 else 0
-    return (tenths, None) if tenths / 10 == speed else (None, speed)
+        return None
+    if speed < 0:
+        raise InputError("history", "speed", speed, "must be at least 0 tokens per second")
+    tenths = float(round(speed * 10))
+    return tenths if tenths / 10 == speed else -speed
 
 
-def unpacked_speed(tenths: int | None, raw: float | None) -> float | None:
+def unpacked_speed(packed: float | None) -> float | None:
     """Return the speed that :func:`packed_speed` packed.
 
-    >>> unpacked_speed(538, None)
-    53.8
+    >>> unpacked_speed(538.0), unpacked_speed(-0.25)
+    (53.8, 0.25)
     """
-    return tenths / 10 if tenths is not None else raw
+    return None if packed is None else packed / 10 if packed >= 0 else -packed
+
+
+def packed_speeds(speeds: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return :func:`packed_speed` of many; NaN is not reported."""
+    tenths = np.rint(speeds * 10)
+    return np.where(tenths / 10 == speeds, tenths, -speeds)
+
+
+def unpacked_speeds(packed: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return :func:`unpacked_speed` of many; NaN is not reported."""
+    return np.where(packed >= 0, packed / 10, -packed)
 
 
 def _packed_flags(values: Iterable[bool | None]) -> int:
@@ -144,10 +164,9 @@ def worker_states(workers: pl.DataFrame) -> dict[str, WorkerState]:
     states = {}
     for row in WORKERS.checked(workers).iter_rows(named=True):
         profile = json.dumps([row[name] for name in _PROFILE_FIELDS], ensure_ascii=False, separators=(",", ":"))
-        tenths, raw = packed_speed(row["speed_tok_per_s"])
         flags = _packed_flags(row[name] for name in _FLAG_FIELDS)
         counts = (row["requests_fulfilled"], row["uncompleted_jobs"], row["uptime_s"])
-        states[row["worker_id"]] = WorkerState(profile, flags, tenths, raw, *counts)
+        states[row["worker_id"]] = WorkerState(profile, flags, packed_speed(row["speed_tok_per_s"]), *counts)
     return states
 
 
@@ -159,7 +178,7 @@ def workers_frame(states: Mapping[str, WorkerState]) -> pl.DataFrame:
             continue
         row = profile_fields(state.profile) | unpacked_flags(state.flags)
         row["worker_id"] = worker_id
-        row["speed_tok_per_s"] = unpacked_speed(state.speed_tenths, state.speed_raw)
+        row["speed_tok_per_s"] = unpacked_speed(state.speed)
         row["requests_fulfilled"] = state.requests_fulfilled
         row["uncompleted_jobs"] = state.uncompleted_jobs
         row["uptime_s"] = state.uptime_s
@@ -172,15 +191,14 @@ def model_states(models: pl.DataFrame) -> dict[str, ModelState]:
     """Return model → state from a frame :data:`~horde_policy.frames.models.MODELS`."""
     states = {}
     for model, threads, speed, queued, jobs, eta in MODELS.checked(models).iter_rows():
-        tenths, raw = packed_speed(speed)
-        states[model] = ModelState(True, threads, tenths, raw, queued, jobs, eta)  # noqa: FBT003
+        states[model] = ModelState(True, threads, packed_speed(speed), queued, jobs, eta)  # noqa: FBT003
     return states
 
 
 def models_frame(states: Mapping[str, ModelState]) -> pl.DataFrame:
     """Return the frame :data:`~horde_policy.frames.models.MODELS` of model → state; unlisted models are left out."""
     rows = [
-        (model, s.threads, unpacked_speed(s.job_speed_tenths, s.job_speed_raw), s.queued_tokens, s.jobs, s.eta_s)
+        (model, s.threads, unpacked_speed(s.job_speed), s.queued_tokens, s.jobs, s.eta_s)
         for model, s in states.items()
         if s.listed
     ]

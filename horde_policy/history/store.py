@@ -28,6 +28,7 @@ from horde_policy.history.tables import (
     POLLS,
     RECORDERS,
     SOURCES,
+    WORKER_COUNTS,
     WORKER_STATES,
 )
 
@@ -210,31 +211,31 @@ class HistoryStore(Database):
         models = model_states(snapshot.models) if snapshot.models is not None else {}
         parts = part_bodies(snapshot)
         before = last if last is not None else _Last(row, 0, {}, {}, {})
-        rows = 0
         changed_workers = _changed(before.workers, workers, WorkerState.kept_apart, GONE, everything=keyframe)
-        for table, made in (
-            (
-                WORKER_STATES,
-                [self._worker_row(connection, name, s, keyframe or name not in before.workers) for name, s in changed_workers],
-            ),
-            (
-                MODEL_STATES,
-                [
-                    {"model": self.numbers.label(connection, "model", name), **state._asdict()}
-                    for name, state in _changed(before.models, models, tuple, UNLISTED, everything=keyframe)
-                ],
-            ),
-            (PART_STATES, [{"part": p, "body": body} for p, body in parts.items() if keyframe or before.parts.get(p) != body]),
-        ):
-            if made:
-                connection.execute(table.insert(), [{"source": source, "poll": poll, **values} for values in made])
-                rows += len(made)
-        return _Last(row, poll if keyframe or last is None else last.keyframe, workers, models, parts), rows
+        changed_models = _changed(before.models, models, tuple, UNLISTED, everything=keyframe)
+        changed_parts = [(part, body) for part, body in parts.items() if keyframe or before.parts.get(part) != body]
+        made = {
+            WORKER_STATES: [self._worker_row(connection, name, state) for name, state in changed_workers],
+            WORKER_COUNTS: [
+                {"worker": self.numbers.label(connection, "worker", name), **state.counts()}
+                for name, state in workers.items()
+                if keyframe or name not in before.workers
+            ],
+            MODEL_STATES: [
+                {"model": self.numbers.label(connection, "model", name), **state._asdict()} for name, state in changed_models
+            ],
+            PART_STATES: [{"part": part, "body": body} for part, body in changed_parts],
+        }
+        for table, rows in made.items():
+            if rows:
+                connection.execute(table.insert(), [{"source": source, "poll": poll, **values} for values in rows])
+        changes = len(changed_workers) + len(changed_models) + len(changed_parts)
+        return _Last(row, poll if keyframe or last is None else last.keyframe, workers, models, parts), changes
 
-    def _worker_row(self, connection: sa.Connection, worker_id: str, state: WorkerState, with_counts: bool) -> dict[str, Any]:  # noqa: FBT001
-        kept = state if with_counts else state.without_counts()
-        profile = None if kept.profile is None else self.numbers.profile(connection, kept.profile)
-        return {"worker": self.numbers.label(connection, "worker", worker_id), **kept._asdict(), "profile": profile}
+    def _worker_row(self, connection: sa.Connection, worker_id: str, state: WorkerState) -> dict[str, Any]:
+        profile = None if state.profile is None else self.numbers.profile(connection, state.profile)
+        label = self.numbers.label(connection, "worker", worker_id)
+        return {"worker": label, "profile": profile, "flags": state.flags, "speed": state.speed}
 
 
 def _may_write(connection: sa.Connection, source: int, owner: str | None) -> bool:

@@ -8,7 +8,7 @@ imported into a gap, or before the first poll, have later numbers than what foll
 polls are therefore a row of *runs*, each of numbers without a break, each beginning with a keyframe; mostly there is just one.
 
 Whole-number columns hold instants in microseconds since the Unix epoch, UTC. A speed with one decimal, as the server writes
-it, is kept in tenths; any other is kept as it is in ``…_raw``. Null is not reported.
+it, is kept in tenths, which take two bytes; any other as it is, below zero. Null is not reported.
 """
 
 from typing import Any
@@ -29,7 +29,9 @@ __all__ = [
     "RECORDERS",
     "SCHEMA_VERSION",
     "SOURCES",
+    "STATE_TABLES",
     "TABLES",
+    "WORKER_COUNTS",
     "WORKER_STATES",
 ]
 
@@ -111,17 +113,23 @@ WORKER_STATES = sa.Table(
     sa.Column("worker", sa.Integer, primary_key=True, autoincrement=False),
     sa.Column("profile", sa.Integer),
     sa.Column("flags", sa.Integer),
-    sa.Column("speed_tenths", sa.Integer),
-    sa.Column("speed_raw", sa.Float),
+    sa.Column("speed", sa.Float),
+    sqlite_with_rowid=False,
+)
+"""A worker from this poll on; ``profile`` null: it is gone."""
+
+WORKER_COUNTS = sa.Table(
+    "history_worker_count",
+    TABLES,
+    sa.Column("source", sa.Integer, primary_key=True),
+    sa.Column("poll", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("worker", sa.Integer, primary_key=True, autoincrement=False),
     sa.Column("requests_fulfilled", sa.BigInteger),
     sa.Column("uncompleted_jobs", sa.BigInteger),
     sa.Column("uptime_s", sa.BigInteger),
     sqlite_with_rowid=False,
 )
-"""A worker from this poll on; ``profile`` null: it is gone.
-
-The three lifetime counts are written when it comes and at keyframes only, and are null in between: no figure rests on them.
-"""
+"""A worker's lifetime counts, written when it comes and at keyframes only: no figure rests on them."""
 
 MODEL_STATES = sa.Table(
     "history_model_state",
@@ -131,8 +139,7 @@ MODEL_STATES = sa.Table(
     sa.Column("model", sa.Integer, primary_key=True, autoincrement=False),
     sa.Column("listed", sa.Boolean, nullable=False),
     sa.Column("threads", sa.BigInteger),
-    sa.Column("job_speed_tenths", sa.Integer),
-    sa.Column("job_speed_raw", sa.Float),
+    sa.Column("job_speed", sa.Float),
     sa.Column("queued_tokens", sa.Float),
     sa.Column("jobs", sa.Float),
     sa.Column("eta_s", sa.Float),
@@ -150,6 +157,9 @@ PART_STATES = sa.Table(
     sqlite_with_rowid=False,
 )
 """The other parts of a snapshot as JSON, when they changed."""
+
+STATE_TABLES = (WORKER_STATES, WORKER_COUNTS, MODEL_STATES, PART_STATES)
+"""The tables whose rows belong to a poll."""
 
 GAPS = sa.Table(
     "history_gap",

@@ -22,14 +22,13 @@ from horde_policy.history.fleets import fleet_from_history
 from horde_policy.history.folding import make_keyframe
 from horde_policy.history.labels import Numbers
 from horde_policy.history.recorder import GAP_FACTOR
+from horde_policy.history.states import COUNTS, packed_speeds
 from horde_policy.history.store import HistoryStore
-from horde_policy.history.tables import EVENTS, GAPS, MODEL_STATES, PART_STATES, POLLS, WORKER_STATES
+from horde_policy.history.tables import EVENTS, GAPS, MODEL_STATES, PART_STATES, POLLS, WORKER_COUNTS, WORKER_STATES
 
 __all__ = ["Imported", "export_history", "fleet_from_history", "import_history"]
 
 JOINED = "nothing was recorded between what was imported and what was there"
-COUNTS = ("requests_fulfilled", "uncompleted_jobs", "uptime_s")
-SHORT_SPEED = 1e8
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,15 +149,17 @@ class _Import:
         if name == "parts":
             self._insert(PART_STATES, rows.select(**values, part="part", body="body"))
         elif name == "workers":
-            tenths, raw = _packed(rows["speed_tok_per_s"])
             values["worker"] = self._numbered(rows["worker_id"], partial(self.numbers.label, self.connection, "worker"))
             values["profile"] = self._numbered(rows["profile"], partial(self.numbers.profile, self.connection))
-            values |= {"flags": "flags", "speed_tenths": tenths, "speed_raw": raw, **{count: count for count in COUNTS}}
-            self._insert(WORKER_STATES, rows.select(**values))
+            states = rows.select(
+                **values, flags="flags", speed=_packed(rows["speed_tok_per_s"]), **{name: name for name in COUNTS}
+            )
+            self._insert(WORKER_STATES, states.drop(COUNTS))
+            counted = states.filter(~pl.all_horizontal(pl.col(*COUNTS).is_null()))
+            self._insert(WORKER_COUNTS, counted.select("source", "poll", "worker", *COUNTS))
         else:
-            tenths, raw = _packed(rows["job_speed_tok_per_s"])
             values["model"] = self._numbered(rows["model"], partial(self.numbers.label, self.connection, "model"))
-            values |= {"job_speed_tenths": tenths, "job_speed_raw": raw}
+            values["job_speed"] = _packed(rows["job_speed_tok_per_s"])
             values |= {column: column for column in ("listed", "threads", "queued_tokens", "jobs", "eta_s")}
             self._insert(MODEL_STATES, rows.select(**values))
 
@@ -217,12 +218,5 @@ class _Import:
         return len(new)
 
 
-def _packed(speeds: pl.Series) -> tuple[pl.Series, pl.Series]:
-    """Return speeds as tenths and as they are, as :func:`horde_policy.history.states.packed_speed` does for one."""
-    values = speeds.fill_null(np.nan).to_numpy()
-    tenths = np.rint(np.where(np.abs(values) < SHORT_SPEED, values, 0.0) * 10)
-    exact = tenths / 10 == values
-    whole = pl.Series("tenths", np.where(exact, tenths, 0), dtype=pl.Int64)
-    frame = pl.DataFrame({"exact": exact, "tenths": whole, "raw": speeds})
-    told = frame.select(tenths=pl.when("exact").then("tenths"), raw=pl.when(~pl.col("exact")).then("raw"))
-    return told["tenths"], told["raw"]
+def _packed(speeds: pl.Series) -> pl.Series:
+    return pl.Series(packed_speeds(speeds.fill_null(np.nan).to_numpy())).fill_nan(None)

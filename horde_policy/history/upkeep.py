@@ -17,16 +17,14 @@ from horde_policy.history.tables import (
     GAPS,
     LABELS,
     MODEL_STATES,
-    PART_STATES,
     POLLS,
     PROFILES,
     SOURCES,
+    STATE_TABLES,
     WORKER_STATES,
 )
 
 __all__ = ["Pruned", "Retention", "SourceInfo", "StoreInfo", "compact", "prune", "store_info"]
-
-_STATES = (WORKER_STATES, MODEL_STATES, PART_STATES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +65,7 @@ def _prune_source(connection: sa.Connection, source: int, name: str, before: dat
     mine = POLLS.c.source == source
     cut_us = int(connection.execute(sa.select(POLLS.c.at_us).where(mine, POLLS.c.poll == keyframe)).scalar_one())
     doomed = sa.select(POLLS.c.poll).where(mine, POLLS.c.at_us < cut_us)
-    for table in _STATES:
+    for table in STATE_TABLES:
         connection.execute(sa.delete(table).where(table.c.source == source, table.c.poll.in_(doomed)))
     polls = connection.execute(sa.delete(POLLS).where(mine, POLLS.c.at_us < cut_us)).rowcount
     connection.execute(sa.delete(GAPS).where(GAPS.c.source == source, GAPS.c.to_us <= cut_us))
@@ -172,7 +170,7 @@ def store_info(store: HistoryStore, *, check: bool = False) -> StoreInfo:
     """
     spans = sources_in(store)
     with store.reading() as connection:
-        counted = (*_STATES, POLLS, GAPS, EVENTS, LABELS, PROFILES)
+        counted = (*STATE_TABLES, POLLS, GAPS, EVENTS, LABELS, PROFILES)
         rows = {t.name: int(connection.scalar(sa.select(sa.func.count()).select_from(t)) or 0) for t in counted}
         sources = tuple(_source_info(connection, span) for span in spans)
         size = _size(connection, store)
@@ -203,7 +201,7 @@ def _damages(connection: sa.Connection, store: HistoryStore) -> list[str]:
     found: list[str] = []
     if store.file is not None:
         found += [str(row[0]) for row in connection.exec_driver_sql("PRAGMA integrity_check") if row[0] != "ok"]
-    for table in _STATES:
+    for table in STATE_TABLES:
         home = sa.select(POLLS.c.poll).where(POLLS.c.source == table.c.source, POLLS.c.poll == table.c.poll)
         found += _count(connection, table, ~home.exists(), "belong to no poll")
     for table, column, kind in ((WORKER_STATES, WORKER_STATES.c.worker, "worker"), (MODEL_STATES, MODEL_STATES.c.model, "model")):

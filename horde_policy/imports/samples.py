@@ -46,6 +46,9 @@ histogram as lower, upper, count, lower, …"""
 GAP_STEPS = 1.5
 """Within a chunk a run ends where a series was silent for more than so many of its usual steps; whether it was is told later."""
 
+MEDIAN_OF = 2000
+"""So many steps, spread over a chunk, tell its usual one."""
+
 LONGEST_SILENCE_S = 300.0
 """No run reaches over a longer time without a sample: a collector forgets a series that was silent for longer."""
 
@@ -67,6 +70,18 @@ class Samples:
         return np.array([key.temporality == "cumulative" for key in self.keys], dtype=np.bool_)
 
 
+@dataclass(frozen=True, slots=True)
+class _Chunk:
+    """Runs of one chunk of a file, sorted; ``bins`` is null where no histogram is native."""
+
+    sid: npt.NDArray[np.uint32]
+    start: Ints
+    t_from: Ints
+    t_to: Ints
+    value: Floats
+    bins: list[list[float] | None] | None
+
+
 @dataclass(slots=True)
 class RunBuilder:
     """Turns chunks of samples of one file into runs; memory goes with what changes, not with what is read."""
@@ -79,7 +94,7 @@ class RunBuilder:
     _views: dict[tuple[str, str], int] = field(default_factory=dict)
     _view_of: list[int] = field(default_factory=list)
     _times: dict[int, Ints] = field(default_factory=dict)
-    _chunks: list[pl.DataFrame] = field(default_factory=list)
+    _chunks: list[_Chunk] = field(default_factory=list)
     _conflicts: int = 0
 
     def number(self, key: SeriesKey) -> int:
@@ -129,7 +144,7 @@ class RunBuilder:
         t: Ints,
         value: Floats,
         bins: Sequence[list[float] | None] | None,
-    ) -> pl.DataFrame:
+    ) -> _Chunk:
         order = _order(sid, start, t, value)
         sid, start, t, value = sid[order], start[order], t[order], value[order]
         same = (sid[1:] == sid[:-1]) & (start[1:] == start[:-1])
@@ -141,28 +156,18 @@ class RunBuilder:
             kept = order[last]
             of = None if bins is None else [bins[place] for place in kept.tolist()]
             return self._compacted(sid[last], start[last], t[last], value[last], of)
-        usual = float(np.median(step[same])) if same.any() else 0.0
+        usual = float(np.median(step[same][:: max(1, step.size // MEDIAN_OF)])) if same.any() else 0.0
         goes_on = same & (np.diff(value) == 0) & (step <= min(GAP_STEPS * usual, LONGEST_SILENCE_S * 1e6))
         cumulative = np.array([key.temporality == "cumulative" for key in self._numbers], dtype=np.bool_)
         goes_on &= cumulative[sid[1:]]
         first, last = np.append(True, ~goes_on), np.append(~goes_on, True)
-        value = value[first]
-        never = np.full(value.size, NO_TIME)
-        runs = pl.DataFrame(
-            {"sid": sid[first], "start": start[first], "t_from": t[first], "t_to": t[last], "value": value, "low": value}
-            | {"prev": never, "next": never}
-        )
         held = None if bins is None else [bins[place] for place in order[first].tolist()]
-        return runs.with_columns(
-            lookback=pl.lit(self.lookback),
-            entire=pl.lit(self.entire),
-            bins=pl.lit(None, dtype=RUNS["bins"]) if held is None else pl.Series(held, dtype=RUNS["bins"], strict=False),
-        ).select(pl.col(name).cast(dtype) for name, dtype in RUNS.items())
+        return _Chunk(sid[first], start[first], t[first], t[last], value[first], held)
 
     def finish(self) -> Samples:
         """Return the file's series and runs, sorted by series, start time and time."""
         keys = tuple(self._numbers)
-        runs, conflicts = _joined(pl.concat(self._chunks) if self._chunks else pl.DataFrame(schema=RUNS))
+        runs, conflicts = self._gathered()
         samples = Samples(keys, runs, self._conflicts + conflicts)
         of_instance: dict[str, list[int]] = {}
         for (instance, _), view in self._views.items():
@@ -170,6 +175,27 @@ class RunBuilder:
         kin = {view: views for views in of_instance.values() for view in views} if self.entire else {}
         runs = _linked(samples, np.asarray(self._view_of, dtype=np.int64), self._times, kin)
         return _with_known_starts(Samples(keys, runs, samples.conflicts))
+
+    def _gathered(self) -> tuple[pl.DataFrame, int]:
+        """Return the runs of all chunks, sorted and joined."""
+        if not self._chunks:
+            return pl.DataFrame(schema=RUNS), 0
+        chunks, self._chunks = self._chunks, []
+        names = ("sid", "start", "t_from", "t_to", "value")
+        sid, start, t_from, t_to, value = (np.concatenate([getattr(chunk, name) for chunk in chunks]) for name in names)
+        order = _order(sid, start, t_from, value)
+        never = np.full(sid.size, NO_TIME)
+        columns = {"sid": sid[order], "start": start[order], "t_from": t_from[order], "t_to": t_to[order], "value": value[order]}
+        runs = pl.DataFrame(columns | {"low": value[order], "prev": never, "next": never})
+        bins: pl.Expr | pl.Series = pl.lit(None, dtype=RUNS["bins"])
+        if any(chunk.bins is not None for chunk in chunks):
+            held = [one for chunk in chunks for one in (chunk.bins or [None] * chunk.sid.size)]
+            bins = pl.Series([held[place] for place in order.tolist()], dtype=RUNS["bins"], strict=False)
+        runs = runs.with_columns(lookback=pl.lit(self.lookback), entire=pl.lit(self.entire), bins=bins)
+        runs = runs.select(pl.col(name).cast(dtype) for name, dtype in RUNS.items())
+        sid, start, t_from, t_to = (columns[name] for name in ("sid", "start", "t_from", "t_to"))
+        overlap = (sid[1:] == sid[:-1]) & (start[1:] == start[:-1]) & (t_from[1:] <= t_to[:-1])
+        return _joined(runs) if overlap.any() else (runs, 0)
 
 
 def _order(sid: npt.NDArray[np.uint32], start: Ints, t: Ints, value: Floats) -> Ints:
@@ -189,6 +215,9 @@ def merged(parts: Iterable[Samples]) -> Samples:
 
     Start times that one file knows hold for the same series of another that does not carry them.
     """
+    parts = list(parts)
+    if len(parts) == 1:
+        return parts[0]
     numbers: dict[SeriesKey, int] = {}
     frames, conflicts = [], 0
     for part in parts:

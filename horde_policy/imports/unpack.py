@@ -111,22 +111,21 @@ class Unpacked:
 
     def lines(self, size: int) -> Iterator[bytes]:
         """Give whole lines in blocks of about ``size`` bytes; the last block may lack its line end."""
-        rest: list[bytes] = []
-        held = 0
+        held: list[bytes | memoryview] = []
+        length = 0
         for chunk in self._source:
-            rest.append(chunk)
-            held += len(chunk)
-            if held < size:
-                continue
-            block = b"".join(rest)
-            end = block.rfind(b"\n") + 1
+            held.append(chunk)
+            length += len(chunk)
+            end = chunk.rfind(b"\n") + 1 if length >= size else 0
             if end:
-                yield block[:end]
-            rest, held = [block[end:]], len(block) - end
-            if held > MAX_RECORD_BYTES:
-                raise InputError("export", self.file.name, held, f"bytes without a line end: a line may have {MAX_RECORD_BYTES}")
-        if held:
-            yield b"".join(rest)
+                held[-1] = memoryview(chunk)[:end]
+                yield b"".join(held)
+                held, length = [chunk[end:]], len(chunk) - end
+            elif length > MAX_RECORD_BYTES + size:
+                rule = f"bytes without a line end: a line may have {MAX_RECORD_BYTES}"
+                raise InputError("export", self.file.name, length, rule)
+        if length:
+            yield b"".join(held)
 
     @contextmanager
     def document(self) -> Iterator[memoryview]:

@@ -9,7 +9,7 @@ import polars as pl
 
 from horde_policy.frames.decisions import SIZES, cell_rules, impossible_cells
 from horde_policy.frames.schemas import Column, Schema
-from horde_policy.review.decompose import filtered, total
+from horde_policy.review.decompose import WORDS, filtered, total
 from horde_policy.review.sampling import Bounds
 from horde_policy.settings import AllowanceSettings
 
@@ -59,12 +59,17 @@ def judged(decisions: pl.DataFrame, settings: AllowanceSettings) -> pl.DataFrame
     return decisions.with_columns(first("level"), first("code"), first("text"))
 
 
+def _judged_cells(decisions: pl.DataFrame, settings: AllowanceSettings) -> pl.DataFrame:
+    """Return the counts of each cell, however many intervals they come of, with the rule that has something to say."""
+    return judged(decisions.group_by(list(WORDS)).agg(pl.col("count_low", "count_high").sum()), settings)
+
+
 def rule_counts(decisions: pl.DataFrame, settings: AllowanceSettings) -> pl.DataFrame:
     """Return how many decisions each rule has something to say of: ``level``, ``code``, ``text``, ``count_low``, ``count_high``.
 
     The gravest level first, then the largest count.
     """
-    rows = judged(decisions, settings).filter(pl.col("level").is_not_null())
+    rows = _judged_cells(decisions, settings).filter(pl.col("level").is_not_null())
     grave = pl.col("level").replace_strict(list(_GRAVEST_FIRST), [0, 1, 2], return_dtype=pl.Int8)
     counts = rows.group_by("level", "code", "text").agg(pl.col("count_low", "count_high").sum())
     return counts.sort(grave, pl.col("count_high"), "code", descending=[False, True, False])
@@ -72,7 +77,7 @@ def rule_counts(decisions: pl.DataFrame, settings: AllowanceSettings) -> pl.Data
 
 def level_counts(decisions: pl.DataFrame, settings: AllowanceSettings) -> dict[str, Bounds]:
     """Return how many decisions lie in cells of each level."""
-    rows = judged(decisions, settings)
+    rows = _judged_cells(decisions, settings)
     return {level: total(rows.filter(pl.col("level") == level)) for level in _GRAVEST_FIRST}
 
 
@@ -105,7 +110,7 @@ def size_grid(
     [('<=512', 'impossible'), ('513-1024', 'impossible'), ('1025-2048', 'undecided'), ('2049-4096', None), ...]
     """
     keep = keep or {}
-    rows = judged(filtered(decisions, keep), settings)
+    rows = _judged_cells(filtered(decisions, keep), settings)
     grid = pl.DataFrame({"requested_size": SIZES}).join(
         pl.DataFrame({"allowance_size": SIZES}), how="cross", maintain_order="left_right"
     )

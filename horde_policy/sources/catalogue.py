@@ -46,6 +46,8 @@ class Entry:
         The host or folder behind it, never with a secret.
     build
         Makes the source; still asks nothing.
+    api
+        The address of a live horde's API; null for another kind.
     """
 
     key: str
@@ -53,6 +55,7 @@ class Entry:
     kind: SourceKind
     where: str
     build: Callable[[], Source]
+    api: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +114,7 @@ def _live(key: str, title: str, address: str, setting: str, *, clock: Clock, age
     def build() -> Source:
         return LiveSource(HordeClient(api, name=title, setting=setting, clock=clock, agent=agent))
 
-    return Entry(key, title, "live", urlsplit(api).netloc, build)
+    return Entry(key, title, "live", urlsplit(api).netloc, build, api)
 
 
 def _recorded(folder: Path, taken: set[str], *, synthetic: bool = False) -> Entry:

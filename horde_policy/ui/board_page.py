@@ -1,5 +1,7 @@
 """The board of the Overview: its table, what its filters hide, and its exports."""
 
+from collections.abc import Mapping
+
 import streamlit as st
 
 from horde_policy.board.rows import BOARD_ROWS
@@ -8,6 +10,7 @@ from horde_policy.ui.page import Opened
 from horde_policy.ui.tables import show_grid
 from horde_policy.views import overview
 from horde_policy.views.exports import file_name, headings, to_csv, to_parquet
+from horde_policy.views.grid import Cell
 from horde_policy.views.state import ViewState
 from horde_policy.views.text import count
 from horde_policy.views.words import filtered_note
@@ -15,15 +18,18 @@ from horde_policy.views.words import filtered_note
 __all__ = ["show_board"]
 
 
-def show_board(opened: Opened) -> None:
-    """Show one row a model that the filters leave, each a link to its page, and offer the same rows as files."""
+def show_board(opened: Opened, sparks: Mapping[str | None, Cell]) -> None:
+    """Show one row a model that the filters leave, each a link to its page, and offer the same rows as files.
+
+    ``sparks`` has the small line of each model by its name and of any model by null; empty without a history.
+    """
     state, board = opened.state, opened.board
     rows = board.groups if state.grouped else board.rows
     shown = overview.shown_rows(rows, state)
     links = address.links(state)
     show_grid(
-        overview.board_columns(state, board.strip_sizes, links.within),
-        overview.board_rows(shown, board, links.elsewhere),
+        overview.board_columns(state, board.strip_sizes, links.within, with_trend=bool(sparks)),
+        overview.board_rows(shown, board, links.elsewhere, sparks),
         key="overview.board",
         alt=f"Models of {opened.status.source} with their free output allowance at {count(state.max_length_tokens)} tokens",
         here="overview",

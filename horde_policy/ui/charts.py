@@ -1,6 +1,6 @@
 """The one way to show a figure: never without its sentence, never full of chrome."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import plotly.graph_objects as go
@@ -11,7 +11,14 @@ from horde_policy.views.figures.style import PLOTLY_CONFIG, Mode
 __all__ = ["show_figure", "theme_mode"]
 
 
-def show_figure(figure: go.Figure, *, alt: str, key: str, config: Mapping[str, Any] = PLOTLY_CONFIG) -> None:
+def show_figure(
+    figure: go.Figure,
+    *,
+    alt: str,
+    key: str,
+    config: Mapping[str, Any] = PLOTLY_CONFIG,
+    on_box: Callable[[Any], None] | None = None,
+) -> None:
     """Show a Plotly figure over the full width.
 
     Parameters
@@ -22,6 +29,10 @@ def show_figure(figure: go.Figure, *, alt: str, key: str, config: Mapping[str, A
         One sentence with what the figure shows; required, and not blank.
     key
         Of the page, ``<page>.<thing>``: two figures with equal content need different ones.
+    config
+        Of Plotly's tool bar.
+    on_box
+        Called with the ends on the axis x of a box that was drawn over the figure, as Plotly tells them.
 
     Raises
     ------
@@ -30,7 +41,17 @@ def show_figure(figure: go.Figure, *, alt: str, key: str, config: Mapping[str, A
     """
     if not alt.strip():
         raise ValueError("a figure needs its alt text")
-    st.plotly_chart(figure, width="stretch", theme="streamlit", key=key, config=dict(config), alt=alt)
+    arguments: dict[str, Any] = {"width": "stretch", "theme": "streamlit", "key": key, "config": dict(config), "alt": alt}
+    if on_box is None:
+        st.plotly_chart(figure, **arguments)
+        return
+
+    def drawn() -> None:
+        boxes = st.session_state[key].selection.box
+        if boxes:
+            on_box(boxes[0]["x"])
+
+    st.plotly_chart(figure, on_select=drawn, selection_mode="box", **arguments)
 
 
 def theme_mode() -> Mode:

@@ -28,7 +28,7 @@ from horde_policy.views.history import HISTORY_NEEDS, Range, range_of, range_tex
 from horde_policy.views.state import RANGES_S, ViewState
 from horde_policy.views.text import escape_markdown, visible
 
-__all__ = ["Past", "annotations", "choose_range", "find_past", "open_store", "say_missing", "store_standing"]
+__all__ = ["Past", "annotations", "choose_range", "drawn_range", "find_past", "open_store", "say_missing", "store_standing"]
 
 HISTORY_SETTING = "HORDE_POLICY_HISTORY"
 ANNOTATIONS_SETTING = "HORDE_POLICY_ANNOTATIONS"
@@ -145,8 +145,11 @@ def _changes(
     return changes_over(_store, start, end, settings, max_length=max_length, context_tokens=context_tokens, source=source)
 
 
-def find_past(opened: Opened) -> Past | str:
-    """Return the history of the page's source; where there is none, the sentence that says why and what it would need."""
+def find_past(opened: Opened, *, whole: bool = False) -> Past | str:
+    """Return the history of the page's source; where there is none, the sentence that says why and what it would need.
+
+    With ``whole`` the page reads all models of the range, else those that the address names.
+    """
     state, source = opened.state, opened.snapshot.source
     try:
         store = open_store()
@@ -167,7 +170,7 @@ def find_past(opened: Opened) -> Past | str:
             state.max_length_tokens,
             state.max_context_tokens,
         )
-        if not past.span(state.models or None).height:
+        if not past.span(None if whole else state.models or None).height:
             return (
                 f"The history has no poll from {range_text_utc(past.shown)}; its last one is of {found.last:%d %b %Y %H:%M} UTC."
             )
@@ -213,6 +216,26 @@ def _write_instants() -> None:
         address.say("The range stays as it is: its end must be a minute after its start, or later.")
         return
     address.write_state(from_at=start.replace(tzinfo=UTC), to_at=end.replace(tzinfo=UTC))
+
+
+def drawn_range(ends: object) -> tuple[datetime, datetime] | None:
+    """Return the span of a box drawn over an axis of time, to the minute; null where it is none, or under a minute.
+
+    >>> drawn_range(["2026-11-29 12:00:30.1", "2026-11-29 11:00"])[1].isoformat()
+    '2026-11-29T12:01:00+00:00'
+    >>> drawn_range(["x", None]) is None
+    True
+    """
+    if not isinstance(ends, list | tuple) or len(ends) != 2 or not all(isinstance(end, str) for end in ends):
+        return None
+    try:
+        start, end = sorted(datetime.fromisoformat(text).replace(tzinfo=UTC) for text in ends)
+    except ValueError:
+        return None
+    start = start.replace(second=0, microsecond=0)
+    whole = end.replace(second=0, microsecond=0)
+    end = whole if whole == end else whole + timedelta(minutes=1)
+    return (start, end) if end - start >= timedelta(minutes=1) else None
 
 
 def annotations() -> tuple[tuple[Annotation, ...], str | None]:

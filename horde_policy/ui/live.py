@@ -25,7 +25,17 @@ from horde_policy.ui import components
 from horde_policy.views.state import ViewState
 from horde_policy.views.status import Status, status_line
 
-__all__ = ["Seen", "Standing", "content_id", "look_at", "show_status", "source_labels", "source_problems", "standings"]
+__all__ = [
+    "Seen",
+    "Standing",
+    "content_id",
+    "live_entry",
+    "look_at",
+    "show_status",
+    "source_labels",
+    "source_problems",
+    "standings",
+]
 
 WAITING_EVERY_S = 1
 """While a source has not answered yet, the page looks again this often, also with refresh off: it is still opening."""
@@ -112,6 +122,11 @@ def _desk() -> _Desk:
     clock = SystemClock()
     catalogue = configured_sources(os.environ, _secrets(), clock=clock)
     return _Desk(clock, catalogue, Pollers(catalogue.build, clock=clock))
+
+
+def live_entry(source: str) -> Entry | None:
+    """Return the entry of a source if it is a live horde, whose API can be asked more; null for another."""
+    return next((entry for entry in _desk().catalogue.entries if entry.key == source and entry.api is not None), None)
 
 
 def source_labels() -> dict[str, str]:

@@ -12,7 +12,7 @@ from horde_policy.ui.page import Opened
 from horde_policy.ui.tables import show_grid
 from horde_policy.ui.what_if import Outcome
 from horde_policy.views import model
-from horde_policy.views.figures.model import CurvePoint, add_other_rules, add_tried, curve_alt, fig_curve
+from horde_policy.views.figures.model import CurvePoint, add_other_rules, add_trail, add_tried, curve_alt, fig_curve
 from horde_policy.views.figures.sizes import add_rules_over_sizes, fig_sizes, sizes_alt
 from horde_policy.views.other_rules import OtherRules, rules_sentence
 from horde_policy.views.state import MOST_NAMES, ViewState
@@ -44,8 +44,10 @@ def show_tiles(detail: ModelDetail) -> None:
     components.pulse(key="model.pulse", data={"tiles": model.detail_tiles(detail)})
 
 
-def show_figures(opened: Opened, detail: ModelDetail, rules: OtherRules, found: Outcome | None) -> None:
-    """Show the curve with the live point and what is tried, and the allowance over the size asked for; both with all rules."""
+def show_figures(
+    opened: Opened, detail: ModelDetail, rules: OtherRules, found: Outcome | None, trail_waits_s: Sequence[float | None]
+) -> None:
+    """Show the curve with the live point, its trail and what is tried, and the allowance over the size; both with all rules."""
     settings, measure, waits, mode = opened.board.settings, detail.measure, detail.measure.waits, theme_mode()
     low_s, named_s, high_s = (None, None, None) if waits is None else (waits.low_s, waits.named_s, waits.worst_s)
     left, right = st.columns(2, gap="medium")
@@ -53,6 +55,8 @@ def show_figures(opened: Opened, detail: ModelDetail, rules: OtherRules, found: 
         st.header("Allowance over the estimated wait", anchor=False)
         figure = fig_curve(settings, state=measure.state, low_s=low_s, named_s=named_s, high_s=high_s, mode=mode)
         add_other_rules(figure, rules.old_tokens, rules.jobs_tokens, mode)
+        if trail_waits_s:
+            add_trail(figure, settings, trail_waits_s, mode)
         if found is not None:
             then_s = None if found.then.waits is None else found.then.waits.named_s
             add_tried(figure, found.settings, CurvePoint(then_s, found.then.state), mode)

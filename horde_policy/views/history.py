@@ -1,9 +1,7 @@
 """The history in words and numbers: which range a page shows, what it would need without one, lines thinned for a figure."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from itertools import pairwise
 from typing import Final
 
 import polars as pl
@@ -90,17 +88,34 @@ def thinned(frame: pl.DataFrame, column: str, most: int = MOST_POINTS) -> pl.Dat
     return numbered.filter(edge | least | largest).drop("place", "bucket")
 
 
-def spark_points(values: Sequence[float | None], ceiling: float, points: int = 48) -> list[float | None]:
-    """Return a line for a small chart: so many parts of the range, each at its least share of the ceiling; null: not known.
+def spark_points(frame: pl.DataFrame, ceiling_tokens: int, most: int = 48) -> list[float | None]:
+    """Return a line for a small chart: equal parts of time, each at its least share of the ceiling; null: no poll, not known.
 
-    The least, since what a reader looks for is when it fell.
+    The least, since what a reader looks for is when it fell. A poll holds until the next one within the same part only.
 
-    >>> spark_points([4096, 4096, 512, None], 4096, points=2)
-    [1.0, 0.125]
+    Parameters
+    ----------
+    frame
+        Of a trend: ``at`` and ``allowance_tokens``.
+    ceiling_tokens
+        What is drawn at full height.
+    most
+        Parts; no more than there are polls.
+
+    Examples
+    --------
+    >>> at = [datetime(2026, 11, 29, hour, tzinfo=UTC) for hour in (0, 1, 2, 6)]
+    >>> spark_points(pl.DataFrame({"at": at, "allowance_tokens": [4096, 2048, None, 512]}), 4096)
+    [0.5, None, None, 0.125]
     """
-    if not values:
+    if frame.is_empty():
         return []
-    edges = [len(values) * part // points for part in range(points + 1)]
-    parts = (values[begin:end] for begin, end in pairwise(edges) if end > begin)
-    known = ([value for value in part if value is not None] for part in parts)
-    return [round(min(1.0, min(part) / ceiling), 3) if part else None for part in known]
+    parts = min(most, frame.height)
+    since_s = (frame["at"] - frame["at"][0]).dt.total_microseconds()
+    length = max(1, int(since_s[-1]))
+    place = (since_s * parts // (length + 1)).alias("place")
+    least = frame.with_columns(place).group_by("place").agg(pl.col("allowance_tokens").min())
+    shares = {
+        where: None if tokens is None else round(min(1.0, tokens / ceiling_tokens), 3) for where, tokens in least.iter_rows()
+    }
+    return [shares.get(part) for part in range(parts)]

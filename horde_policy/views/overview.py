@@ -1,6 +1,6 @@
 """The Overview's words and rows: the sentence on top, the row of figures, the board's rows as they are shown and exported."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -211,7 +211,9 @@ def export_frame(board: Board, shown: Shown) -> pl.DataFrame:
 # --- cells ----------------------------------------------------------------------------------------------------------------
 
 
-def board_columns(state: ViewState, strip_sizes: Sequence[int], link: Callable[..., str]) -> list[grid.Column]:
+def board_columns(
+    state: ViewState, strip_sizes: Sequence[int], link: Callable[..., str], *, with_trend: bool = False
+) -> list[grid.Column]:
     """Return the board's columns; ``link`` makes the query of this page with some fields of the state changed."""
 
     def column(key: str, label: str, kind: grid.ColumnKind = "text", **rest: object) -> grid.Column:
@@ -233,6 +235,7 @@ def board_columns(state: ViewState, strip_sizes: Sequence[int], link: Callable[.
         column("model", "Model", "name"),
         column("state", "State", "state", unit=size, help="\n".join(f"{w.label}: {w.text}" for w in STATES.values())),
         column("allowance", "Free allowance", "allowance", unit="tokens", help=gloss("allowance"), wide=True),
+        *([_trend_column(state)] if with_trend else []),
         column("wait", "Wait", unit="named, at worst", help=gloss("estimated_wait", "named", "at_worst")),
         column("speed", "Speed", unit="tok/s", help=gloss("combined_speed", "assumed_speed")),
         column("queued", "Queued", unit="tokens", help=gloss("queued_tokens")),
@@ -249,23 +252,42 @@ def board_columns(state: ViewState, strip_sizes: Sequence[int], link: Callable[.
     ]
 
 
-def board_rows(shown: Shown, board: Board, link: Callable[..., str]) -> list[grid.Row]:
-    """Return the row of any model, then the rows shown; ``link`` makes the query of a model page from its names."""
-    settings = board.settings
+def _trend_column(state: ViewState) -> grid.Column:
+    unit = state.range_name if state.from_at is None else "the range"
+    return grid.Column(
+        key="trend",
+        label="Trend",
+        kind="spark",
+        unit=unit,
+        help="The free output allowance over the range of the history: each part at its least.",
+    )
+
+
+def board_rows(
+    shown: Shown, board: Board, link: Callable[..., str], sparks: Mapping[str | None, grid.Cell] | None = None
+) -> list[grid.Row]:
+    """Return the row of any model, then the rows shown.
+
+    ``link`` makes the query of a model page from its names; ``sparks`` has small lines by model, of any model by null.
+    """
+    settings, lines = board.settings, sparks or {}
     pinned = grid.Row(
         id=ANY_MODEL_ID,
-        cells=_cells(board.any_model, settings) | {"model": {"text": ANY_MODEL_ID, "title": gloss("any_model")}},
+        cells=_cells(board.any_model, settings)
+        | {"model": {"text": ANY_MODEL_ID, "title": gloss("any_model")}}
+        | ({"trend": lines[None]} if lines.get(None) is not None else {}),
         query=link(models=()),
         pinned=True,
     )
-    return [pinned, *(_row(row, settings, link) for row in shown.rows)]
+    return [pinned, *(_row(row, settings, link, lines) for row in shown.rows)]
 
 
-def _row(row: Row, settings: AllowanceSettings, link: Callable[..., str]) -> grid.Row:
+def _row(row: Row, settings: AllowanceSettings, link: Callable[..., str], lines: Mapping[str | None, grid.Cell]) -> grid.Row:
     names = row.measure.models
+    line = lines.get(names[0]) if len(names) == 1 else None
     return grid.Row(
         id=f"model {link(models=names)}",
-        cells=_cells(row, settings),
+        cells=_cells(row, settings) | ({"trend": line} if line is not None else {}),
         query=link(models=names),
         out=row.measure.state == "no_worker",
     )

@@ -53,7 +53,7 @@ dl { display: grid; grid-template-columns: max-content 1fr; gap: .15rem 1rem; } 
 dd { margin: 0; overflow-wrap: anywhere; }
 table { border-collapse: collapse; width: 100%; font-size: .87rem; } .scroll { overflow-x: auto; }
 th, td { text-align: left; padding: .3rem .55rem; border-bottom: 1px solid #d5dce5; vertical-align: top; }
-th { color: #4d5967; font-weight: 600; } .right { text-align: right; font-variant-numeric: tabular-nums; }
+th { color: #4d5967; font-weight: 600; } .right { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
 .sub { display: block; color: #4d5967; font-size: .8rem; } tr.pinned { background: #f3f5f8; }
 .note { color: #4d5967; font-size: .87rem; }
 """

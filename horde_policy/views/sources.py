@@ -3,13 +3,12 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Final, Literal
+from typing import Final, Literal, Protocol
 
 from horde_policy.errors import Problem
 from horde_policy.frames.snapshot import Snapshot
 from horde_policy.history.status import RecorderStatus
 from horde_policy.history.upkeep import StoreInfo
-from horde_policy.sources.poller import Look
 from horde_policy.views import grid
 from horde_policy.views.text import NOT_REPORTED, age, count, instant, seconds, shortened, visible
 
@@ -17,6 +16,7 @@ __all__ = [
     "PROBLEM_COLUMNS",
     "RECORDED_COLUMNS",
     "SOURCE_COLUMNS",
+    "LastLook",
     "SourceFigures",
     "headline",
     "limit_text",
@@ -26,7 +26,28 @@ __all__ = [
     "store_sentence",
 ]
 
-State = Literal["waiting", "ok", "stale", "throttled", "failing", "not asked"]
+LookState = Literal["waiting", "ok", "stale", "throttled", "failing"]
+State = LookState | Literal["not asked"]
+
+
+class LastLook(Protocol):
+    """What is known of a source since it was last asked; a poller's look is one."""
+
+    @property
+    def snapshot(self) -> Snapshot | None:
+        """The last good snapshot."""
+
+    @property
+    def state(self) -> LookState:
+        """How the source stands."""
+
+    @property
+    def next_due(self) -> datetime | None:
+        """When it may be asked again."""
+
+    def sentence(self) -> str:
+        """Return what is wrong, since when, and what stands meanwhile."""
+
 
 STATES: Final[dict[State, str]] = {
     "not asked": "not asked",
@@ -47,7 +68,7 @@ class SourceFigures:
     title: str
     kind: str
     where: str
-    look: Look | None
+    look: LastLook | None
     limits: Mapping[str, tuple[int | None, int | None]]
 
     @property
@@ -104,7 +125,7 @@ def _cells(source: SourceFigures, now: datetime) -> dict[str, grid.Cell]:
     found = [] if snapshot is None else [problem for problem in snapshot.problems if problem.level == "problem"]
     synthetic = ", synthetic" if snapshot is not None and snapshot.synthetic and source.kind != "demo" else ""
     return {
-        "source": grid.name_cell(source.title, sub=shortened(visible(source.where), 60)),
+        "source": grid.name_cell(source.title, sub=shortened(visible(_where(source)), 40)),
         "kind": KINDS.get(source.kind, source.kind) + synthetic,
         "state": STATES[source.state],
         "age": _age_cell(source, now),
@@ -113,6 +134,12 @@ def _cells(source: SourceFigures, now: datetime) -> dict[str, grid.Cell]:
         "problems": NOT_REPORTED if snapshot is None else count(len(found)),
         "trouble": {"text": visible(look.sentence())} if look is not None and wrong else "",
     }
+
+
+def _where(source: SourceFigures) -> str:
+    """Return where a source is; of a folder its last two names, since where it lies on the server is nobody's business."""
+    parts = source.where.rstrip("/").split("/")
+    return source.where if source.kind != "recorded" else "/".join(parts[-2:])
 
 
 def _age_cell(source: SourceFigures, now: datetime) -> grid.Cell:
@@ -126,7 +153,7 @@ def _age_cell(source: SourceFigures, now: datetime) -> grid.Cell:
     return {"text": f"{age(old)} ago", "sub": at}
 
 
-def _due(look: Look | None, now: datetime) -> str:
+def _due(look: LastLook | None, now: datetime) -> str:
     if look is None:
         return NOT_REPORTED
     if look.next_due is None or look.next_due <= now:
@@ -191,9 +218,11 @@ RECORDED_COLUMNS: Final = [
 
 
 def store_sentence(info: StoreInfo) -> str:
-    """Return what the store holds, in one sentence; its name carries no password."""
-    sources = len(info.sources)
-    return f"{visible(info.name)} holds {count(sources)} source{'s' if sources != 1 else ''} in {info.bytes_ / 1e6:,.1f} MB."
+    """Return what the store holds, in one sentence; of where it lies only the last name is told."""
+    number = len(info.sources)
+    sources = "1 source" if number == 1 else f"{count(number)} sources"
+    name = visible(info.name.rpartition("/")[2])
+    return f"The history {name} holds {sources} in {info.bytes_ / 1e6:,.1f} MB."
 
 
 def recorded_rows(info: StoreInfo, recorders: Sequence[RecorderStatus]) -> list[grid.Row]:

@@ -10,7 +10,7 @@ from horde_policy.views import workers
 
 opened = open_source()
 points = single_points(opened.board)
-past = find_past(opened)
+past = find_past(opened, whole=True)
 st.title(workers.headline(opened.board, points), anchor=False)
 workers_page.show_tiles(opened, points)
 workers_page.show_workers(opened, points, past)

@@ -153,7 +153,7 @@ def write_history(path: Path, monkeypatch: pytest.MonkeyPatch) -> MadeHistory:
         at = now.fetched_at - timedelta(minutes=30 * (60 - place))
         workers = pl.concat([now.workers, extra.select(now.workers.columns)]) if place < 40 else now.workers
         assert now.models is not None
-        queue = pl.when(pl.col("model") == model).then(12.0 * place).otherwise(1.0)
+        queue = pl.when(pl.col("model") == model).then(0.25 * place).otherwise(1.0)
         models = now.models.with_columns(queued_tokens=pl.col("queued_tokens") * queue) if place < 60 else now.models
         polled = replace(now, fetched_at=at, part_times={}, workers=workers.sort("worker_id"), models=models)
         store.write(polled, gap_reason="the server was away" if place == 24 else None)

@@ -93,11 +93,11 @@ const fillers = {
     cell.append(node)
   },
   spark(cell, value) {
-    const svg = shape("svg", { viewBox: "0 0 96 22", class: "spark", role: "img", "aria-label": value.text })
+    const svg = shape("svg", { viewBox: "0 0 56 22", class: "spark", role: "img", "aria-label": value.text })
     const title = shape("title", {})
     title.textContent = value.text
     svg.append(title)
-    const step = 96 / value.points.length
+    const step = 56 / value.points.length
     let path = ""
     let known = false
     value.points.forEach((share, index) => {

@@ -118,14 +118,27 @@ def fig_trend(
 
 
 def _broken(frame: pl.DataFrame, gaps: pl.DataFrame | None) -> pl.DataFrame:
-    """Return the line with nothing known from the beginning of each gap on, so that a gap is never drawn over."""
-    line = frame.select("at", "allowance_tokens")
-    if gaps is None or gaps.is_empty():
-        return line
-    breaks = gaps.select(at=pl.col("from") + pl.duration(microseconds=1)).with_columns(
-        allowance_tokens=pl.lit(None, dtype=line.schema["allowance_tokens"])
-    )
-    return pl.concat([line, breaks.cast({"at": line.schema["at"]})]).sort("at")
+    """Return the line with nothing known from the beginning of each gap on, so that a gap is never drawn over.
+
+    What is known holds up to that instant: the last value is told there once more, since a step ends at its next point.
+
+    >>> at = [datetime(2026, 11, 29, hour, tzinfo=UTC) for hour in (0, 6)]
+    >>> gap = pl.DataFrame({"from": [datetime(2026, 11, 29, 2, tzinfo=UTC)], "to": [at[1]]})
+    >>> _broken(pl.DataFrame({"at": at, "allowance_tokens": [9, 5]}), gap)["allowance_tokens"].to_list()
+    [9, 9, None, 5]
+    """
+    line = frame.select("at", "allowance_tokens").sort("at")
+    value = pl.col("allowance_tokens")
+    if gaps is not None and not gaps.is_empty() and line.height:
+        within = gaps.filter(pl.col("from") >= line["at"][0])
+        breaks = within.select(at=pl.col("from").cast(line.schema["at"])).with_columns(
+            allowance_tokens=pl.lit(None, dtype=line.schema["allowance_tokens"])
+        )
+        # The poll at which a gap begins stands before the break, so the sort must keep their order.
+        line = pl.concat([line, breaks]).sort("at", maintain_order=True)
+    ends = line.with_columns(before=value.shift(1)).filter(value.is_null() & pl.col("before").is_not_null())
+    held = ends.select("at", allowance_tokens=pl.col("before"))
+    return pl.concat([held, line]).sort("at", maintain_order=True) if held.height else line
 
 
 def _draw_gaps(figure: go.Figure, gaps: pl.DataFrame | None, mode: Mode) -> None:

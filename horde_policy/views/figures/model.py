@@ -12,6 +12,9 @@ from horde_policy.views.text import seconds, tokens
 
 __all__ = ["CurvePoint", "add_other_rules", "add_trail", "add_tried", "curve_alt", "fig_curve"]
 
+ROOM_ABOVE = 1.28
+"""The axis of the allowance ends at so many times the ceiling: the labels of the point and of the marks stand there."""
+
 
 @dataclass(frozen=True, slots=True)
 class CurvePoint:
@@ -92,7 +95,7 @@ def fig_curve(
         _draw_point(figure, settings, state, named_s, end_s, mode)
     draw_marks(figure, settings, mode)
     figure.update_xaxes(title={"text": "estimated wait (s)"}, range=[0, end_s])
-    figure.update_yaxes(title={"text": "free output allowance (tokens)"}, range=[0, settings.ceiling_tokens * 1.12])
+    figure.update_yaxes(title={"text": "free output allowance (tokens)"}, range=[0, settings.ceiling_tokens * ROOM_ABOVE])
     return figure
 
 
@@ -139,9 +142,9 @@ def _draw_point(figure: go.Figure, settings: AllowanceSettings, state: str, name
         text=f"<b>now {tokens(allowance)} tokens</b> at {seconds(named_s)}{beyond}",
         showarrow=False,
         xanchor="right" if right else "left",
-        yanchor="top" if allowance > 0.5 * settings.ceiling_tokens else "bottom",
-        xshift=-10 if right else 10,
-        yshift=-10 if allowance > 0.5 * settings.ceiling_tokens else 24,
+        yanchor="bottom",
+        xshift=-10 if right else 4,
+        yshift=8 if allowance > 0.5 * settings.ceiling_tokens else 24,
         font={"size": 13, "color": TEXT[mode]},
     )
 
@@ -173,7 +176,7 @@ def add_tried(figure: go.Figure, settings: AllowanceSettings, then: CurvePoint, 
     waits, allowances = _curve_points(settings, 0.0, end_s)
     line = {"color": ACCENT[mode], "width": 1.5, "dash": "dash"}
     figure.add_scatter(x=waits, y=allowances, mode="lines", name="as tried", line=line, hoverinfo="skip")
-    ceiling = max(settings.ceiling_tokens * 1.12, figure.layout.yaxis.range[1])
+    ceiling = max(settings.ceiling_tokens * ROOM_ABOVE, figure.layout.yaxis.range[1])
     figure.update_yaxes(range=[0, ceiling])
     if then.wait_s is None:
         return

@@ -1,6 +1,7 @@
 """Figures of decisions: over time, by any two dimensions, requested size against allowance, and two ranges compared."""
 
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Any, Final
 
 import plotly.graph_objects as go
@@ -21,7 +22,7 @@ from horde_policy.views.figures.style import (
     utc_axis,
 )
 from horde_policy.views.review_words import DIMENSION_WORDS, share_range_text, size_text, word_text
-from horde_policy.views.text import count, escape_plotly
+from horde_policy.views.text import age, count, escape_plotly
 
 __all__ = ["Annotation", "fig_bars", "fig_comparison", "fig_over_time", "fig_size_grid", "grid_alt", "split_alt"]
 
@@ -34,7 +35,15 @@ SEQUENCES: Final[dict[Mode, tuple[str, ...]]] = {
 }
 """Colours of words that are no outcomes; a pattern tells them apart too."""
 
+SIZE_COLOURS: Final[dict[Mode, tuple[str, ...]]] = {
+    "light": ("#0b2559", "#1d479f", "#3364c6", "#5580d6", "#7497d6"),
+    "dark": ("#dce8ff", "#b3ccff", "#8ab4ff", "#6f9ff2", "#5b86d6"),
+}
+"""Sizes from small to large: further from the page for smaller ones."""
+
 PATTERNS: Final = ("", ".", "/", "x", "-", "+")
+
+SIZE_PATTERNS: Final = ("x", "/", ".", "", "-")
 
 UNKNOWN_COLOURS: Final[dict[Mode, str]] = {mode: STATE_COLOURS[mode]["unknown"] for mode in STATE_COLOURS}
 
@@ -52,6 +61,8 @@ def colour_of(dimension: str, word: object, mode: Mode) -> tuple[str, str]:
     if dimension == "outcome":
         return OUTCOMES[mode][str(word)], OUTCOME_PATTERNS[str(word)]
     place = WORDS[dimension].index(word) if dimension in WORDS else 0
+    if dimension in ("requested_size", "allowance_size"):
+        return SIZE_COLOURS[mode][place], SIZE_PATTERNS[place]
     return SEQUENCES[mode][place % len(SEQUENCES[mode])], PATTERNS[place % len(PATTERNS)]
 
 
@@ -128,7 +139,9 @@ def fig_over_time(
             hovertemplate="%{customdata[0]:,.0f} to %{customdata[1]:,.0f}",
         )
     utc_axis(figure)
-    figure.update_yaxes(title={"text": "share (%)" if shares else "decisions a step"}, rangemode="tozero")
+    step = times.diff().min()
+    every = f" in each {age(step.total_seconds())}" if isinstance(step, timedelta) else ""
+    figure.update_yaxes(title={"text": "share (%)" if shares else f"decisions{every}"}, rangemode="tozero")
     draw_notes(figure, notes, mode)
     return figure
 

@@ -1,5 +1,6 @@
 """Figures of waits: both distributions on one axis with the marks, and the funded wait between its bounds."""
 
+import math
 from collections.abc import Mapping
 from typing import Final
 
@@ -14,6 +15,7 @@ from horde_policy.views.text import escape_plotly, ratio, seconds
 
 __all__ = ["distributions_alt", "fig_distributions", "fig_funded", "funded_alt"]
 
+TICKS_S = (0.0, 5.0, 20.0, 120.0, 600.0, 900.0, 1200.0, 1800.0, 2700.0, 3600.0)
 LEAST_AXIS_S = 600.0
 MOST_AXIS_S = 3600.0
 
@@ -36,6 +38,25 @@ def axis_end_s(settings: AllowanceSettings, *distributions: pl.DataFrame) -> flo
         if short.height:
             end = max(end, float(short["edge_s"].to_list()[-1]))
     return min(end, max(MOST_AXIS_S, 1.25 * settings.wait_floor_s))
+
+
+def place_of(wait_s: float) -> float:
+    """Return where a wait stands on the axis: its root.
+
+    >>> place_of(900.0)
+    30.0
+    """
+    return math.sqrt(wait_s)
+
+
+def faded(colour: str, strength: float) -> str:
+    """Return a colour that lets through what is below it.
+
+    >>> faded("#ff8000", 0.5)
+    'rgba(255,128,0,0.5)'
+    """
+    red, green, blue = (int(colour[place : place + 2], 16) for place in (1, 3, 5))
+    return f"rgba({red},{green},{blue},{strength:g})"
 
 
 def distributions_alt(distributions: Mapping[str, pl.DataFrame], settings: AllowanceSettings) -> str:
@@ -71,7 +92,8 @@ def fig_distributions(distributions: Mapping[str, pl.DataFrame], settings: Allow
     Notes
     -----
     The points are what the buckets tell; between two of them a share is only known to lie between theirs, which the stair of the
-    line shows at its lowest. Whiskers are the 95 % interval. What is longer than the axis is in the legend.
+    line shows at its lowest. Whiskers are the 95 % interval. What is longer than the axis is in the legend. The axis grows with
+    the root of the wait, so that both marks and the long waits are seen.
     """
     figure = base_figure(height_px=360)
     end = axis_end_s(settings, *distributions.values())
@@ -85,7 +107,7 @@ def fig_distributions(distributions: Mapping[str, pl.DataFrame], settings: Allow
         longer = f", {ratio(rest)} longer than {seconds(end)}" if rest > 0.0005 else ""
         middle = [(low + high) * 50 for low, high in shown.select("share_low", "share_high").iter_rows()]
         figure.add_scatter(
-            x=shown["edge_s"].to_list(),
+            x=[place_of(edge) for edge in shown["edge_s"].to_list()],
             y=middle,
             mode="lines+markers",
             name=escape_plotly(name) + longer,
@@ -98,7 +120,7 @@ def fig_distributions(distributions: Mapping[str, pl.DataFrame], settings: Allow
                 "arrayminus": [at - low * 100 for low, at in zip(shown["sampling_low"].to_list(), middle, strict=True)],
                 "thickness": 1,
                 "width": 3,
-                "color": colour,
+                "color": faded(colour, 0.45),
             },
             customdata=[
                 (seconds(row["edge_s"]), share_range_text(row["share_low"], row["share_high"]))
@@ -111,8 +133,14 @@ def fig_distributions(distributions: Mapping[str, pl.DataFrame], settings: Allow
 
 
 def _axes(figure: go.Figure, settings: AllowanceSettings, mode: Mode, end: float) -> None:
-    draw_marks(figure, settings, mode)
-    figure.update_xaxes(title={"text": "wait (s)"}, range=[0, end * 1.02])
+    draw_marks(figure, settings, mode, scale=place_of)
+    ticks = sorted({tick for tick in TICKS_S if tick <= end} | {settings.wait_full_s, settings.wait_floor_s})
+    figure.update_xaxes(
+        title={"text": "wait (s)"},
+        range=[-0.2, place_of(end) * 1.02],
+        tickvals=[place_of(tick) for tick in ticks],
+        ticktext=[f"{tick:g}" for tick in ticks],
+    )
     figure.update_yaxes(title={"text": "share of waits up to so long (%)"}, range=[0, 103])
 
 
@@ -150,24 +178,24 @@ def fig_funded(funded: FundedWaits, settings: AllowanceSettings, mode: Mode, *, 
     end = axis_end_s(settings, shares)
     rows = funded.rows.filter(pl.col("edge_s") <= end)
     edges = rows["edge_s"].to_list()
+    places = [place_of(edge) for edge in edges]
     band = OUTCOMES[mode]["funded"]
     for low, high, name, opacity in (
         ("sampling_low", "sampling_high", "funded, with sampling", 0.16),
         ("funded_low", "funded_high", "funded", 0.34),
     ):
-        red, green, blue = (int(band[place : place + 2], 16) for place in (1, 3, 5))
         line = {"width": 1, "color": band, "shape": "hv"}
         bottom, top = ([100 * value for value in rows[column].to_list()] for column in (low, high))
         figure.add_scatter(
-            x=edges, y=bottom, mode="lines", line=line, showlegend=False, hoverinfo="skip", name=f"{name}, at least"
+            x=places, y=bottom, mode="lines", line=line, showlegend=False, hoverinfo="skip", name=f"{name}, at least"
         )
         figure.add_scatter(
-            x=edges,
+            x=places,
             y=top,
             mode="lines",
             line=line,
             fill="tonexty",
-            fillcolor=f"rgba({red},{green},{blue},{opacity})",
+            fillcolor=faded(band, opacity),
             name=name,
             customdata=[
                 (seconds(edge), share_range_text(least / 100, most / 100))
@@ -177,13 +205,14 @@ def fig_funded(funded: FundedWaits, settings: AllowanceSettings, mode: Mode, *, 
         )
     registered = [(low + high) * 50 for low, high in rows.select("registered_low", "registered_high").iter_rows()]
     figure.add_scatter(
-        x=edges,
+        x=places,
         y=registered,
+        customdata=[seconds(edge) for edge in edges],
         mode="lines+markers",
         name="all registered",
         line={"color": TEXT[mode], "width": 2, "shape": "hv"},
         marker={"size": 6, "color": TEXT[mode]},
-        hovertemplate="all registered, up to %{x} s: %{y:.1f} %<extra></extra>",
+        hovertemplate="all registered, up to %{customdata}: %{y:.1f} %<extra></extra>",
     )
     if point:
         _draw_point(figure, rows, mode)
@@ -194,10 +223,11 @@ def fig_funded(funded: FundedWaits, settings: AllowanceSettings, mode: Mode, *, 
 def _draw_point(figure: go.Figure, rows: pl.DataFrame, mode: Mode) -> None:
     known = rows.filter(pl.col("point_low").is_not_null())
     figure.add_scatter(
-        x=known["edge_s"].to_list(),
+        x=[place_of(edge) for edge in known["edge_s"].to_list()],
+        customdata=[seconds(edge) for edge in known["edge_s"].to_list()],
         y=[(low + high) * 50 for low, high in known.select("point_low", "point_high").iter_rows()],
         mode="lines",
         name="if free ones waited like anonymous ones (may be far off)",
         line={"color": FAINT[mode], "width": 2, "dash": "dot", "shape": "hv"},
-        hovertemplate="up to %{x} s: %{y:.1f} %<extra></extra>",
+        hovertemplate="up to %{customdata}: %{y:.1f} %<extra></extra>",
     )

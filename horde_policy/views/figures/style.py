@@ -5,6 +5,7 @@ entry and has a contrast of at least 3 to 1 against both surfaces of its theme, 
 computes. ``.streamlit/config.toml`` repeats the state colours, and the same test compares the two.
 """
 
+from collections.abc import Callable
 from typing import Any, Final, Literal
 
 import plotly.graph_objects as go
@@ -92,8 +93,17 @@ def base_figure(*, height_px: int = 320) -> go.Figure:
     return figure
 
 
-def draw_marks(figure: go.Figure, settings: AllowanceSettings, mode: Mode, *, axis: Literal["x", "y"] = "x") -> None:
+def draw_marks(
+    figure: go.Figure,
+    settings: AllowanceSettings,
+    mode: Mode,
+    *,
+    axis: Literal["x", "y"] = "x",
+    scale: Callable[[float], float] = float,
+) -> None:
     """Draw the full wait and the floor wait as two labelled lines: the one threshold scale of every page.
+
+    ``scale`` turns a wait into its place on the axis, where the axis is not in seconds.
 
     >>> figure = base_figure()
     >>> draw_marks(figure, AllowanceSettings(), "light")
@@ -110,9 +120,9 @@ def draw_marks(figure: go.Figure, settings: AllowanceSettings, mode: Mode, *, ax
             "annotation_font": {"size": 11, "color": FAINT[mode]},
         }
         if axis == "x":
-            figure.add_vline(x=at_s, line=line, annotation_position="top right", annotation_xanchor=anchor, **label)
+            figure.add_vline(x=scale(at_s), line=line, annotation_position="top right", annotation_xanchor=anchor, **label)
         else:
-            figure.add_hline(y=at_s, line=line, annotation_position="top left", **label)
+            figure.add_hline(y=scale(at_s), line=line, annotation_position="top left", **label)
 
 
 def utc_axis(figure: go.Figure, *, title: str = "time (UTC)") -> None:

@@ -67,7 +67,7 @@ def run_script(url: str, script: list[tuple[str, int, int]]) -> None:
 FIXTURE = HealthCheck.function_scoped_fixture
 
 
-@settings(max_examples=6, suppress_health_check=[FIXTURE, HealthCheck.too_slow], deadline=None)
+@settings(max_examples=4, suppress_health_check=[FIXTURE, HealthCheck.too_slow], deadline=None)
 @given(scripts())
 def test_any_sequence_keeps_counters_rows_and_entries_equal(store_url: str, script: list[tuple[str, int, int]]) -> None:
     run_script(store_url, script)

@@ -116,3 +116,12 @@ def test_a_hold_stays_in_its_window_and_the_next_starts_at_nothing(ledger: Ledge
     assert money(ledger) == (0, HOLD, 1)
     old, _new = ledger.audit().windows
     assert (old.spent_pico, old.held_pico) == (REAL_COST, 0)
+
+
+def test_an_admission_asked_again_after_midnight_stays_in_its_window(ledger: Ledger, clock: FixedClock) -> None:
+    first = admit(ledger)
+    clock.advance(86_400)
+    again = admit(ledger)
+    assert again == first
+    assert again.windows[0].start == datetime(2026, 1, 10, tzinfo=UTC)
+    assert money(ledger) == (0, 0, 0)

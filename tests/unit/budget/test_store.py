@@ -360,3 +360,9 @@ def test_a_refusal_is_not_an_error_of_the_store(store_url: str) -> None:
     with Ledger(store_url) as ledger:
         ledger.set_budget("team", Limit("day", "0.01"))
         assert isinstance(ledger.admit("team", held(), request_id="a"), Refusal)
+
+
+def test_a_sqlite_without_strict_tables_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlite3, "sqlite_version_info", (3, 36, 0))
+    with pytest.raises(StoreError, match=r"is too old: strict tables need 3\.37"):
+        Ledger(tmp_path / "ledger.db")

@@ -5,7 +5,7 @@ import pytest
 from tests.unit.budget.shapes import USD
 from tests.unit.budget.three_copies import LIMIT_USD, Figures, run
 
-DEFAULT_REQUESTS = 250
+DEFAULT_REQUESTS = 200
 SOAK_REQUESTS = 5_000
 
 

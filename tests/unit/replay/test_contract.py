@@ -54,6 +54,13 @@ def test_completions_of_one_instant_come_in_traffic_row_order() -> None:
     assert column(rows, "worker_id") == ["v", "w", "v", "w"]
 
 
+def test_the_traffic_row_decides_and_not_the_arrival_where_they_differ() -> None:
+    """Row 1 came first and runs on v; both jobs end at 10 s, and row 0's worker w is the first to take."""
+    rows = replayed([request(5, 50), request(0, 100), request(6, 10), request(7, 10)], [worker("v"), worker("w")], FREE)
+    assert finished_after(rows)[:2] == [10.0, 10.0]
+    assert column(rows, "worker_id") == ["w", "v", "w", "v"]
+
+
 # ---- eligibility
 
 

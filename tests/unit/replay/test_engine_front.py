@@ -1,5 +1,7 @@
 """The engine's front: progress, cancelling, worlds that are shared, and frames in any shape that the contract allows."""
 
+import subprocess
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -132,3 +134,13 @@ def test_warming_up_runs_in_a_thread() -> None:
 def test_every_kernel_source_is_part_of_the_cache_key() -> None:
     folder = Path(horde_policy.replay.__file__).parent
     assert sorted(path.name for path in folder.glob("kernel*.py")) == sorted(kernel.SOURCES)
+
+
+def test_the_packages_names_are_there_and_load_numba_only_when_used() -> None:
+    assert {name: getattr(horde_policy.replay, name).__name__ for name in horde_policy.replay.__all__} == {
+        name: name for name in ("World", "prepare", "replay", "run", "warm_up")
+    }
+    with pytest.raises(AttributeError, match="has no attribute 'replays'"):
+        horde_policy.replay.replays  # noqa: B018
+    script = "import sys, horde_policy.replay; sys.exit('numba' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0

@@ -3,7 +3,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from horde_policy.errors import InputError
@@ -38,6 +38,7 @@ def test_nothing_is_lost_or_counted_twice_whatever_the_rows(rows: list[dict[str,
             assert 0 <= least <= share_low <= share_high <= most <= 1
 
 
+@settings(max_examples=40)
 @given(st.lists(row, min_size=1, max_size=30))
 def test_shares_are_taken_within_all_but_the_last_dimension(rows: list[dict[str, Any]]) -> None:
     frame = made(rows)
@@ -123,6 +124,7 @@ def test_bursts_widen_the_interval_of_a_rate() -> None:
     assert cells["sampling_low"].to_list()[1] == pytest.approx(wide.sampling_low)
 
 
+@settings(max_examples=30)
 @given(st.lists(row, max_size=12), st.lists(row, max_size=12))
 def test_a_comparison_is_the_difference_of_the_two_shares(first: list[dict[str, Any]], second: list[dict[str, Any]]) -> None:
     one, other = made(first), made(second)

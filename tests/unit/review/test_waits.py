@@ -3,7 +3,7 @@ import random
 
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from horde_policy.review.sampling import Bounds
@@ -13,6 +13,7 @@ from tests.unit.review.made import LIFECYCLE_S, bucket, histogram, hour, wait_su
 values = st.lists(st.one_of(st.sampled_from([0.0, 60.0, 300.0, 60.5, 5000.0]), st.floats(0, 6000)), min_size=1, max_size=40)
 
 
+@settings(max_examples=40)
 @given(values, st.floats(0, 5000))
 def test_the_true_share_lies_between_the_bounds_and_is_exact_at_the_edges(seen: list[float], mark: float) -> None:
     frame = waits(*histogram(seen))

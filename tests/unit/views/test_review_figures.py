@@ -1,5 +1,6 @@
 """The review's figures as data."""
 
+import math
 from datetime import timedelta
 
 import polars as pl
@@ -45,6 +46,7 @@ def test_over_time_the_areas_add_up_to_the_counts(mode: Mode) -> None:
         assert trace.fillpattern.shape == OUTCOME_PATTERNS[trace.name]
         assert len(trace.x) == 168
     assert figure.layout.xaxis.title.text == "time (UTC)"
+    assert figure.layout.yaxis.title.text == "decisions in each 1 h 0 min"
     note = figure.layout.annotations[-1].text
     assert "<img" not in note
     assert "&lt;img" in note
@@ -146,12 +148,16 @@ def test_distributions_stand_on_one_axis_with_the_marks(mode: Mode) -> None:
     kinds = {HOSTILE: distribution(of_kind(WEEK.waits, "estimated")), "measured": distribution(of_kind(WEEK.waits, "queue"))}
     figure = fig_distributions(kinds, DEFAULT, mode)
     assert [note.text for note in figure.layout.annotations] == ["full wait 60 s", "floor wait 300 s"]
+    ticks = dict(zip(figure.layout.xaxis.tickvals, figure.layout.xaxis.ticktext, strict=True))
+    assert [ticks[shape.x0] for shape in figure.layout.shapes] == ["60", "300"]
     assert "<img" not in figure.data[0].name
     for trace, rows in zip(figure.data, kinds.values(), strict=True):
-        shares = {edge: (low + high) / 2 for edge, low, high in rows.select("edge_s", "share_low", "share_high").iter_rows()}
+        shares = {
+            math.sqrt(edge): (low + high) / 2 for edge, low, high in rows.select("edge_s", "share_low", "share_high").iter_rows()
+        }
         for edge, height in zip(trace.x, trace.y, strict=True):
             assert height == pytest.approx(100 * shares[edge])
-        assert {60.0, 300.0} <= set(trace.x)
+        assert {math.sqrt(60), math.sqrt(300)} <= set(trace.x)
     assert figure.data[0].line.dash != figure.data[1].line.dash
     assert distributions_alt(kinds, DEFAULT).count("within 300 s") == 2
 
@@ -175,7 +181,7 @@ def test_the_funded_band_holds_its_bounds() -> None:
     assert all(least <= most for least, most in zip(low.y, high.y, strict=True))
     assert high.fill == "tonexty"
     row = funded.rows.row(by_predicate=pl.col("edge_s") == 300, named=True)
-    assert low.y[list(low.x).index(300)] == pytest.approx(100 * row["funded_low"])
+    assert low.y[list(low.x).index(math.sqrt(300))] == pytest.approx(100 * row["funded_low"])
     assert "300 s" in funded_alt(funded, DEFAULT)
     without = fig_funded(funded, DEFAULT, "light")
     assert "anonymous" not in "".join(trace.name for trace in without.data)

@@ -1,0 +1,216 @@
+"""What the history tells on the Overview: what fires since when, what changed over the range and by what, what was noted."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Final
+
+import polars as pl
+
+from horde_policy.board.alerts import Alert
+from horde_policy.board.changes import Changes, ModelChange, WorkerChange
+from horde_policy.history.annotations import Annotation
+from horde_policy.settings import AllowanceSettings
+from horde_policy.views import grid
+from horde_policy.views.figures.history import Behind, Mark
+from horde_policy.views.history import Range, spark_points, thinned
+from horde_policy.views.text import age, count, instant, shortened, speed, visible
+from horde_policy.views.words import STATES
+
+__all__ = [
+    "ALERT_COLUMNS",
+    "CHANGE_COLUMNS",
+    "EARLIER",
+    "NOTED_COLUMNS",
+    "alert_rows",
+    "behind",
+    "change_rows",
+    "changes_title",
+    "marks_within",
+    "noted_rows",
+    "spark",
+]
+
+EARLIER: Final = (("the day before", timedelta(days=1), "dash"), ("the week before", timedelta(days=7), "dot"))
+"""What stands behind a trend: its word, how long before, and its dash."""
+
+ALERTS: Final = {
+    "at_floor": "at the floor",
+    "no_worker": "no eligible worker",
+    "small_free_request": "largest free request too small",
+    "stale": "the data are stale",
+}
+
+ALERT_COLUMNS: Final = [
+    grid.Column(key="model", label="Firing", kind="name"),
+    grid.Column(key="rule", label="Why"),
+    grid.Column(key="since", label="Since", right=True),
+]
+
+
+def alert_rows(alerts: Sequence[Alert], now: datetime, link: Callable[..., str]) -> list[grid.Row]:
+    """Return a row an alert that fires, with since when; ``now`` is the history's last poll."""
+    return [
+        grid.Row(
+            id=f"{alert.rule} {alert.model}",
+            cells={
+                "model": grid.name_cell(alert.model) if alert.model is not None else {"text": "the source as a whole"},
+                "rule": ALERTS[alert.rule],
+                "since": {"text": instant(alert.since), "sub": f"for {age((now - alert.since).total_seconds())}"},
+            },
+            query=None if alert.model is None else link(models=(alert.model,)),
+        )
+        for alert in alerts
+    ]
+
+
+# --- what changed -----------------------------------------------------------------------------------------------------------
+
+CHANGE_COLUMNS: Final = [
+    grid.Column(key="model", label="Model", kind="name"),
+    grid.Column(key="state", label="State", kind="state", unit="at the end"),
+    grid.Column(key="allowance", label="Allowance", unit="tokens", right=True),
+    grid.Column(
+        key="queue", label="By the queue", unit="tokens", right=True, help="The part of the change that the queue accounts for."
+    ),
+    grid.Column(
+        key="pool", label="By the workers", unit="tokens", right=True, help="The part of the change that the pool accounts for."
+    ),
+    grid.Column(key="why", label="What happened", wrap=True, wide=True),
+]
+
+MOST_WORKERS_TOLD = 3
+
+KINDS: Final = {
+    "left": "left",
+    "joined": "joined",
+    "into_maintenance": "went into maintenance",
+    "out_of_maintenance": "came out of maintenance",
+    "offline": "went offline",
+    "online": "came online",
+    "flagged": "was flagged",
+    "unflagged": "is flagged no more",
+    "dropped_model": "dropped the model",
+    "took_model": "took the model up",
+    "smaller_sizes": "takes smaller sizes",
+    "larger_sizes": "takes larger sizes",
+    "measured": "is measured now",
+    "speed": "changed its speed",
+}
+
+
+def changes_title(changes: Changes) -> str:
+    """Return since when, and how many models changed."""
+    models = len(changes.models)
+    told = "no model" if not models else "1 model" if models == 1 else f"{count(models)} models"
+    return f"What changed since {instant(changes.from_at)}: {told}"
+
+
+def change_rows(changes: Changes, link: Callable[..., str]) -> list[grid.Row]:
+    """Return a row a model that changed, the gravest first, with what accounts for it."""
+    return [
+        grid.Row(
+            id=f"change {change.model}",
+            cells={
+                "model": grid.name_cell(change.model),
+                "state": grid.state_cell(change.after.state, text=f"Before: {STATES[change.before.state].label}."),
+                "allowance": {
+                    "text": f"{count(change.before.allowance_tokens)} → {count(change.after.allowance_tokens)}",
+                    "sub": _signed(change.allowance_change_tokens),
+                },
+                "queue": _signed(change.by_queue_tokens),
+                "pool": _signed(change.by_pool_tokens),
+                "why": {"text": _why(change)},
+            },
+            query=link(models=(change.model,)),
+        )
+        for change in changes.models
+    ]
+
+
+def _signed(tokens: float | None) -> str:
+    """Return a change with its sign.
+
+    >>> _signed(-1792.4), _signed(10), _signed(0), _signed(None)
+    ('−1,792', '+10', '0', '—')
+    """
+    if not tokens:
+        return count(tokens)
+    return f"{'+' if tokens > 0 else '−'}{count(abs(tokens))}"
+
+
+def _why(change: ModelChange) -> str:
+    parts = []
+    queue = change.queue_change_tokens
+    if queue:
+        parts.append(f"the queue {'grew' if queue > 0 else 'fell'} by {count(abs(queue))} tokens")
+    parts += [_worker_text(worker) for worker in change.workers[:MOST_WORKERS_TOLD]]
+    if len(change.workers) > MOST_WORKERS_TOLD:
+        parts.append(f"{count(len(change.workers) - MOST_WORKERS_TOLD)} more workers changed")
+    return "; ".join(parts) or "its sizes changed"
+
+
+def _worker_text(worker: WorkerChange) -> str:
+    moved = worker.speed_change_tok_per_s
+    sign = "+" if moved > 0 else "−"
+    name = shortened(visible(worker.name or worker.worker_id), 40)
+    return f"{name} {KINDS[worker.kind]} ({sign}{speed(abs(moved))} tok/s)"
+
+
+# --- annotations ------------------------------------------------------------------------------------------------------------
+
+NOTED_COLUMNS: Final = [
+    grid.Column(key="text", label="Noted", kind="name"),
+    grid.Column(key="kind", label="Kind"),
+    grid.Column(key="at", label="From", right=True),
+    grid.Column(key="to", label="To", right=True),
+]
+
+
+def _within(noted: Iterable[Annotation], shown: Range) -> list[Annotation]:
+    return [one for one in noted if one.at <= shown.end and (one.to or one.at) >= shown.start]
+
+
+def noted_rows(noted: Sequence[Annotation], shown: Range) -> list[grid.Row]:
+    """Return a row an annotation that touches the range, the latest first."""
+    return [
+        grid.Row(
+            id=f"noted {number}",
+            cells={
+                "text": grid.name_cell(one.text),
+                "kind": one.kind,
+                "at": instant(one.at),
+                "to": "" if one.to is None else instant(one.to),
+            },
+        )
+        for number, one in reversed(list(enumerate(_within(noted, shown))))
+    ]
+
+
+def marks_within(noted: Sequence[Annotation], shown: Range) -> list[Mark]:
+    """Return the annotations that touch the range as a figure's marks, cut to it."""
+    return [
+        Mark(max(one.at, shown.start), None if one.to is None else min(one.to, shown.end), visible(one.text))
+        for one in _within(noted, shown)
+    ]
+
+
+# --- lines ------------------------------------------------------------------------------------------------------------------
+
+
+def spark(frame: pl.DataFrame, settings: AllowanceSettings) -> grid.Cell:
+    """Return a trend as the cell of a small line."""
+    values = frame["allowance_tokens"].to_list()
+    known = [value for value in values if value is not None]
+    if not known:
+        return None
+    text = f"Between {count(min(known))} and {count(max(known))} tokens over the range."
+    return grid.spark_cell(spark_points(frame, settings.ceiling_tokens), text)
+
+
+def behind(frames: Mapping[str, pl.DataFrame]) -> list[Behind]:
+    """Return earlier lines moved onto the range; those without a poll are left out."""
+    return [
+        Behind(word, thinned(frames[word].with_columns(at=pl.col("at") + by), "allowance_tokens"), dash)
+        for word, by, dash in EARLIER
+        if word in frames and frames[word].height
+    ]

@@ -1,0 +1,68 @@
+"""The model, workers and sources pages in Chromium: what is tried, a range drawn, hostile names, both themes, a phone."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.browser.conftest import App, Viewer
+from tests.pages.conftest import write_history
+
+pytestmark = pytest.mark.browser
+
+View = Callable[..., Viewer]
+MAIN = '[data-testid="stMain"]'
+FERNERY = "koboldcpp/Fernery-24B-v1.1"
+
+
+def test_the_keyboard_moves_the_queue_and_the_address_follows(demo: App, view: View) -> None:
+    tab = view(demo).open("model", m=FERNERY)
+    tab.page.wait_for_selector(".main-svg")
+    tab.settled()
+    slider = tab.page.get_by_role("slider", name="Queue")
+    slider.focus()
+    tab.page.keyboard.press("ArrowRight")
+    tab.page.wait_for_url("**queue_by=100**")
+    tab.page.wait_for_selector("td:has-text('Then')")
+    tab.page.go_back()
+    tab.page.wait_for_function("!document.location.search.includes('queue_by')")
+
+
+def test_a_span_drawn_over_the_trend_becomes_the_range(
+    new_app: Callable[..., App], view: View, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = write_history(tmp_path / "history.db", monkeypatch)
+    tab = view(new_app(HORDE_POLICY_HISTORY=str(made.store))).open("model", source="recorded-snapshot", m=made.model)
+    tab.page.wait_for_selector(".main-svg")
+    tab.settled()
+    plot = tab.page.locator(".js-plotly-plot").nth(2)
+    plot.scroll_into_view_if_needed()
+    box = plot.locator(".nsewdrag").first.bounding_box()
+    assert box is not None
+    middle = box["y"] + box["height"] / 2
+    tab.page.mouse.move(box["x"] + 0.5 * box["width"], middle)
+    tab.page.mouse.down()
+    tab.page.mouse.move(box["x"] + 0.6 * box["width"], middle, steps=5)
+    tab.page.mouse.move(box["x"] + 0.75 * box["width"], middle, steps=5)
+    tab.page.mouse.up()
+    tab.page.wait_for_url("**from=2026-11-29T**")
+    assert "to=2026-11-29T" in tab.page.url
+
+
+@pytest.mark.parametrize("page", ["workers", "sources"])
+def test_hostile_names_stay_text_and_fetch_nothing(demo: App, view: View, page: str) -> None:
+    tab = view(demo).open(page, source="recorded-hostile")
+    tab.page.wait_for_selector("tbody tr td.name")
+    tab.settled()
+    assert tab.page.evaluate("() => document.querySelectorAll('td b, td img, td script, td a a').length") == 0
+    links = tab.page.locator("a").evaluate_all("links => links.map(link => link.href)")
+    assert all(link.startswith(demo.url) for link in links)
+
+
+@pytest.mark.parametrize("page", ["model", "workers", "sources"])
+@pytest.mark.parametrize(("scheme", "width", "height"), [("light", 1280, 720), ("dark", 390, 844)])
+def test_nothing_is_cut_off_at_the_side(demo: App, view: View, page: str, scheme: str, width: int, height: int) -> None:
+    tab = view(demo, color_scheme=scheme, viewport={"width": width, "height": height}).open(page)
+    tab.page.wait_for_selector("tbody tr")
+    tab.settled()
+    assert tab.page.locator(MAIN).evaluate("node => node.scrollWidth - node.clientWidth") == 0
