@@ -28,6 +28,7 @@ COMMAND_MODULES: tuple[str, ...] = (
     "traffic",
     "fleet",
     "replay",
+    "sweep",
     "budget",
 )
 """Modules below ``horde_policy.cli``, in the order of the help text; each has ``register(app)``."""

@@ -57,7 +57,7 @@ def remote_outcome(inputs: SweepInputs, digest: str, scenario: Scenario, setting
     """Return the engine's digest on this worker, and what a replay comes to there, or the error that it came to."""
     try:
         stage = _KEPT.get(digest, inputs, scenario)
-        return engine_digest(), outcome_of(stage, final_state(stage.world, settings), settings)
+        return engine_digest(), outcome_of(stage, final_state(stage.world, settings))
     except HordePolicyError as error:  # its text travels, the exception itself cannot be sent
         return engine_digest(), str(error)
 

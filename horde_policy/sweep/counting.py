@@ -23,11 +23,10 @@ from horde_policy.replay.kernel_types import (
     TIMED_OUT,
     State,
 )
-from horde_policy.settings import ReplaySettings
 from horde_policy.sweep.stage import Stage
 from horde_policy.units import MICROSECONDS_PER_S
 
-__all__ = ["BINS", "BIN_UPPER_S", "COUNTERS", "WAITERS", "Outcome", "bin_of_units", "outcome_of"]
+__all__ = ["BINS", "BIN_UPPER_S", "COUNTERS", "EXPIRED_BIN", "WAITERS", "Outcome", "bin_of_units", "outcome_of"]
 
 COUNTERS: Final = (
     "requests",
@@ -67,15 +66,18 @@ CODES = (CAN_PAY, DOWNGRADED, FUNDED, COMPLETED, TIMED_OUT, EXPIRED)
 
 assert (FREE, FUNDED, DOWNGRADED) == (0, 1, 2), "outcomes are counted in this order"
 
-LONGEST_US = 2**62
-
 UNIT_US = 100_000
 """Waits are counted in units of 0.1 s, rounded up."""
 
 SUB = 64
 DOUBLINGS = 18
 BINS: Final = SUB * (DOUBLINGS + 1)
-"""Bins are one unit wide up to 128 units, then 1/64 of an octave: a wait is known to 1.6 %, and never understated."""
+"""Bins are one unit wide up to 128 units, then 1/64 of an octave: a wait is known to 1.6 %, and never understated.
+
+The last holds the requests that expired: they waited their time to live, which no wait exceeds.
+"""
+
+EXPIRED_BIN: Final = BINS - 1
 
 
 def _upper_edges_s() -> np.ndarray[Any, Any]:
@@ -100,7 +102,7 @@ def bin_of_units(units: int) -> int:
     while units >= 2 * SUB:
         units >>= 1
         shift += 1
-    return min(units + shift * SUB, BINS - 1)
+    return min(units + shift * SUB, EXPIRED_BIN - 1)
 
 
 @nb.njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator]
@@ -123,7 +125,6 @@ def count_requests(
     last: Any,
     marks: Any,
     codes: Any,
-    ttl_us: int,
     counters: Any,
     waits: Any,
     by_group: Any,
@@ -149,7 +150,7 @@ def count_requests(
                 by_group[d, group[i], 1] += 1
             continue
         counters[d, N_FREE + came_to] += 1
-        waited_us = started[row] - created[row]
+        waited = bin_of_units((started[row] - created[row] + UNIT_US - 1) // UNIT_US)
         if status[row] == completed:
             counters[d, N_COMPLETED] += 1
             tokens = min(np.int64(output[i]), np.int64(length[row]))
@@ -158,8 +159,7 @@ def count_requests(
             counters[d, N_TIMED_OUT] += 1
         elif status[row] == expired:
             counters[d, N_EXPIRED] += 1
-            waited_us = ttl_us
-        waited = bin_of_units((waited_us + UNIT_US - 1) // UNIT_US)
+            waited = EXPIRED_BIN
         waits[d, requester[i], waited] += 1
         if came_to == held:
             waits[d, FUNDED_WAITER, waited] += 1
@@ -185,8 +185,7 @@ class Outcome:
     counters
         Days × :data:`COUNTERS`.
     wait_place, wait_count
-        Of days × :data:`WAITERS` × bins, laid out in a row: the places that hold anyone, and how many. An expired request
-        counts with its time to live, since it waited that long.
+        Of days × :data:`WAITERS` × bins, laid out in a row: the places that hold anyone, and how many.
     by_group
         Days × model groups × (unfunded, of them refused).
     asked_by
@@ -203,7 +202,7 @@ class Outcome:
     utilisation: np.ndarray[Any, Any]
 
 
-def outcome_of(stage: Stage, state: State, settings: ReplaySettings) -> Outcome:
+def outcome_of(stage: Stage, state: State) -> Outcome:
     """Return what the engine's final state comes to."""
     requests, repeats = state.requests, int(state.registers[R_REPEATS])
     counters = np.zeros((stage.days, len(COUNTERS)), np.int64)
@@ -223,7 +222,6 @@ def outcome_of(stage: Stage, state: State, settings: ReplaySettings) -> Outcome:
         last,
         (stage.day, stage.requester, stage.group, stage.size, stage.output),
         CODES,
-        min(round(settings.request_ttl_s * MICROSECONDS_PER_S), LONGEST_US),
         counters,
         waits,
         by_group,

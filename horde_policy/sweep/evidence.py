@@ -14,7 +14,7 @@ import polars as pl
 
 from horde_policy.errors import InputError
 from horde_policy.sweep.axes import SETTINGS
-from horde_policy.sweep.metrics import Array, Metric, Tally, wait_quantiles_s
+from horde_policy.sweep.metrics import Array, Metric, Tally, bins_of, wait_quantiles_s
 from horde_policy.sweep.noise import known_variance
 from horde_policy.sweep.results import tally_of
 
@@ -154,17 +154,19 @@ def _resampled(part: pl.DataFrame, metrics: Sequence[Metric], weights: Array, po
     blocks = part.height // points
     tally = _weighted(tally_of(part), blocks, weights)
     found = {metric.key: metric.measure(tally) for metric in metrics if metric.quantile is None}
-    for waiters in dict.fromkeys(metric.waiters for metric in metrics if metric.quantile is not None):
-        wanted = [metric for metric in metrics if metric.waiters == waiters and metric.quantile is not None]
+    waits = [metric for metric in metrics if metric.quantile is not None]
+    for waiters in dict.fromkeys(metric.waiters for metric in waits):
+        wanted = [metric for metric in waits if metric.waiters == waiters]
         pieces: dict[str, list[Array]] = {metric.key: [] for metric in wanted}
         for first in range(0, points, POINTS_AT_A_TIME):
             some = part[first * blocks : (first + POINTS_AT_A_TIME) * blocks]
-            waits = tally_of(some, waiters).waits
-            bins = sum((waits[who] for who in waiters[1:]), waits[waiters[0]]).reshape(-1, blocks, waits[waiters[0]].shape[-1])
+            binned = tally_of(some, waiters).waits
             longest = some["request_ttl_s"].to_numpy().reshape(-1, blocks)[:, :1]
             for metric in wanted:
                 assert metric.quantile is not None
-                pieces[metric.key].append(np.minimum(wait_quantiles_s(bins, weights, metric.quantile), longest))
+                bins = bins_of(binned, waiters, started_only=metric.started_only)
+                quantiles = wait_quantiles_s(bins.reshape(-1, blocks, bins.shape[-1]), weights, metric.quantile)
+                pieces[metric.key].append(np.minimum(quantiles, longest))
         found |= {key: np.concatenate(some) for key, some in pieces.items()}
     return found
 

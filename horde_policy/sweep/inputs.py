@@ -32,6 +32,8 @@ class SweepInputs:
         For fill rules that draw models.
     traffic_stamp, fleet_stamp
         What the files say of their making; empty if nothing.
+    base_load
+        How many times the trace is what the sweep calls a load of 1.
     """
 
     trace: Trace
@@ -39,6 +41,7 @@ class SweepInputs:
     weights: ModelWeights | None = None
     traffic_stamp: Mapping[str, Any]
     fleet_stamp: Mapping[str, Any]
+    base_load: float = 1.0
 
     @property
     def names_everything(self) -> bool:
@@ -59,7 +62,8 @@ class SweepInputs:
     def digest(self) -> str:
         """Return sixteen hexadecimal digits that name the content: the same requests and workers, the same digits."""
         weights = {} if self.weights is None else dict(sorted(self.weights.counts.items()))
-        parts = (self.trace.name, self.trace.format, str(self.trace.thin_by_row), str(self.trace.anonymous_known), repr(weights))
+        facts = (self.trace.thin_by_row, self.trace.anonymous_known, weights, self.base_load)
+        parts = (self.trace.name, self.trace.format, repr(facts))
         frames = content_digest(self.trace.frame) + content_digest(self.fleet)
         return hashlib.sha256("\n".join((*parts, frames)).encode()).hexdigest()[:16]
 

@@ -7,7 +7,7 @@ does on days that had no say.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 import polars as pl
@@ -21,7 +21,21 @@ from horde_policy.sweep.pareto import front
 from horde_policy.sweep.sensitivity import Sensitivity, sensitivity
 from horde_policy.sweep.sentences import Constraint, Objective
 
-__all__ = ["Comparison", "Judgement", "Question", "Verdict", "default_holdout", "judge", "narrowed"]
+__all__ = [
+    "DEFAULT_CONSTRAINTS",
+    "DEFAULT_OBJECTIVES",
+    "Comparison",
+    "Judgement",
+    "Question",
+    "Verdict",
+    "default_holdout",
+    "judge",
+    "narrowed",
+]
+
+DEFAULT_OBJECTIVES: Final = ("refused share of unfunded", "p90 wait of registered")
+DEFAULT_CONSTRAINTS: Final = ("p90 wait of registered ≤ 110 % of baseline",)
+"""What is asked where nobody asks: fewer refusals, and payers may wait little longer than now."""
 
 Verdict = Literal["better", "worse", "within_noise", "same", "too_few_days", "not_known"]
 """How a point stands to the baseline in the first objective."""

@@ -3,16 +3,27 @@
 Metrics are ratios of sums, or quantiles of summed bins, never means of daily figures: a day with few requests weighs little.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 import numba as nb
 import numpy as np
 
-from horde_policy.sweep.counting import BIN_UPPER_S, COUNTERS, WAITERS
+from horde_policy.sweep.counting import BIN_UPPER_S, COUNTERS, EXPIRED_BIN, WAITERS
 
-__all__ = ["METRICS", "Array", "Better", "Metric", "Tally", "Unit", "wait_quantile_s", "wait_quantiles_s"]
+__all__ = [
+    "METRICS",
+    "PRODUCTION_METRICS",
+    "Array",
+    "Better",
+    "Metric",
+    "Tally",
+    "Unit",
+    "bins_of",
+    "wait_quantile_s",
+    "wait_quantiles_s",
+]
 
 Array = np.ndarray[Any, Any]
 Unit = Literal["share", "s", "tokens"]
@@ -67,6 +78,8 @@ class Metric:
         What it is, in one sentence.
     waiters, quantile
         For a wait: whose it is, and which quantile, 0 to 1; for other metrics there are none.
+    started_only
+        For a wait: whether requests that expired are left out, as production leaves them out (A27).
     """
 
     key: str
@@ -77,6 +90,7 @@ class Metric:
     measure: Callable[[Tally], Array]
     waiters: tuple[str, ...] = ()
     quantile: float | None = None
+    started_only: bool = False
 
 
 def _over(part: Array, whole: Array) -> Array:
@@ -183,26 +197,32 @@ def _admitted(tally: Tally) -> Array:
     return admitted
 
 
-def _wait_metric(percent: int, waiter: str) -> Metric:
-    words = {"shared_key": "shared keys", "everyone": "everyone"}.get(waiter, waiter)
+def bins_of(waits: Mapping[str, Array], waiters: Sequence[str], *, started_only: bool) -> Array:
+    """Return the bins of some waiters together, without those that expired if only the started count."""
+    bins: Array = sum((waits[who] for who in waiters[1:]), waits[waiters[0]])
+    return bins[..., :EXPIRED_BIN] if started_only else bins
+
+
+def _wait_metric(percent: int, waiter: str, *, started_only: bool = False) -> Metric:
+    words = {"shared_key": "shared keys"}.get(waiter, waiter)
     waiters = WAITERS[:3] if waiter == "everyone" else (waiter,)
+    share = percent / 100
 
     def measure(tally: Tally) -> Array:
-        bins = sum((tally.waits[w] for w in waiters[1:]), tally.waits[waiters[0]])
-        return np.minimum(wait_quantile_s(bins, percent / 100), tally.longest_s)
+        bins = bins_of(tally.waits, waiters, started_only=started_only)
+        return np.minimum(wait_quantile_s(bins, share), tally.longest_s)
 
+    text = f"Queue wait that {percent} % of the {'started' if started_only else 'admitted'} requests of {words} did not exceed"
     return Metric(
-        key=f"p{percent}_wait_{waiter}_s",
-        phrase=f"p{percent} wait of {words}",
+        key=f"p{percent}_{'queue_wait' if started_only else 'wait'}_{waiter}_s",
+        phrase=f"p{percent} {'queue wait of started' if started_only else 'wait of'} {words}",
         unit="s",
         better="less",
-        text=(
-            f"Queue wait that {percent} % of the admitted requests of {words} did not exceed; one that expired waited its "
-            "time to live."
-        ),
+        text=text + (", as production counts it (A27)." if started_only else "; one that expired waited its time to live."),
         measure=measure,
         waiters=waiters,
-        quantile=percent / 100,
+        quantile=share,
+        started_only=started_only,
     )
 
 
@@ -273,3 +293,9 @@ METRICS: Final[Mapping[str, Metric]] = {
     )
 }
 """Key → metric, in the order in which they are listed."""
+
+PRODUCTION_METRICS: Final[Mapping[str, Metric]] = {
+    metric.key: metric
+    for metric in (METRICS["refused_share"], *(_wait_metric(90, who, started_only=True) for who in ("registered", "anonymous")))
+}
+"""Metrics as production counts them too (A25, A27), so that it can refute a replay."""

@@ -136,7 +136,7 @@ class Threads:
                 shares[task.key] = share
 
             state = final_state(stage.world, settings, progress=note, cancel=stop.is_set)
-            outcome = outcome_of(stage, state, settings)
+            outcome = outcome_of(stage, state)
             stages.finished(task.scenario)
             return outcome
 
@@ -269,6 +269,8 @@ def _assembled(inputs: SweepInputs, digest: str, plan: Plan, tasks: Sequence[Tas
         "synthetic": inputs.synthetic,
         "reconstruction": inputs.reconstruction,
         "trace": inputs.trace.name,
+        "base_load": inputs.base_load,
+        "names_everything": inputs.names_everything,
         "dated": inputs.trace.dated,
         "traffic": dict(inputs.traffic_stamp),
         "fleet": dict(inputs.fleet_stamp),

@@ -102,7 +102,9 @@ def check_plan(wanted: Plan, inputs: SweepInputs) -> Plan:
     if wanted.days is not None and wanted.days[-1] > days:
         raise ConfigError("days", wanted.days[-1], f"is not a day of this traffic, which has days 1 to {days}")
     first_seed = wanted.scenarios[0].seed
-    kept = tuple(s for s in wanted.scenarios if s.load != 1 or s.seed == first_seed or not inputs.names_everything)
+    kept = tuple(
+        s for s in wanted.scenarios if s.load * inputs.base_load != 1 or s.seed == first_seed or not inputs.names_everything
+    )
     dropped = dict(wanted.dropped)
     if len(kept) < len(wanted.scenarios):
         reason = "a further seed at load 1: this traffic names everything, so the seed draws nothing"
@@ -122,10 +124,11 @@ def scenario_traffic(inputs: SweepInputs, scenario: Scenario) -> Traffic:
     trace = inputs.trace
     if scenario.seed:
         trace = replace(trace, name=f"{trace.name}#{scenario.seed}")
-    copies = math.ceil(scenario.load)
+    times = scenario.load * inputs.base_load
+    copies = math.ceil(times)
     without = AS_IT_IS if inputs.names_everything else FillRule()
     rule = without if scenario.fill is None else FillRule.parsed(scenario.fill)
-    return filled(trace, rule, weights=inputs.weights, thin=scenario.load / copies, superpose=copies, seed=scenario.seed)
+    return filled(trace, rule, weights=inputs.weights, thin=times / copies, superpose=copies, seed=scenario.seed)
 
 
 def stage_of(inputs: SweepInputs, scenario: Scenario) -> Stage:

@@ -15,7 +15,7 @@ from horde_policy.replay.engine import final_state
 from horde_policy.replay.score import summary
 from horde_policy.replay.sent import sent_requests
 from horde_policy.settings import ReplaySettings
-from horde_policy.sweep.counting import BIN_UPPER_S, BINS, COUNTERS, WAITERS, bin_of_units, outcome_of
+from horde_policy.sweep.counting import BIN_UPPER_S, BINS, COUNTERS, EXPIRED_BIN, WAITERS, bin_of_units, outcome_of
 from horde_policy.sweep.grid import Scenario
 from horde_policy.sweep.inputs import SweepInputs
 from horde_policy.sweep.stage import DAY_US, Stage, scenario_traffic, stage_of
@@ -39,9 +39,7 @@ def staged(tmp_path_factory: pytest.TempPathFactory) -> tuple[SweepInputs, Stage
     return inputs, stage_of(inputs, scenario), scenario_traffic(inputs, scenario).frame
 
 
-def counted_by_hand(
-    sent: pl.DataFrame, stage: Stage, settings: ReplaySettings
-) -> tuple[Counter[Any], Counter[Any], Counter[Any]]:
+def counted_by_hand(sent: pl.DataFrame, stage: Stage) -> tuple[Counter[Any], Counter[Any], Counter[Any]]:
     """Count requests by their last sending: (day, counter), (day, waiter) → waits, (day, requester, size)."""
     rows = sent.to_dicts()
     last = {row["first_row"]: row for row in rows}
@@ -64,7 +62,7 @@ def counted_by_hand(
             continue
         counts[day, end["status"]] += 1
         counts[day, "funded_tokens" if end["outcome"] == "funded" else "free_tokens"] += end["delivered_tokens"]
-        wait_s = settings.request_ttl_s if end["status"] == "expired" else end["queue_wait_s"]
+        wait_s = None if end["status"] == "expired" else end["queue_wait_s"]
         waits[day, row["requester"], wait_s] += 1
         if end["outcome"] == "funded":
             waits[day, "funded", wait_s] += 1
@@ -78,16 +76,17 @@ def counted_by_hand(
 def test_the_counts_are_those_of_the_runs_rows(staged: tuple[SweepInputs, Stage, pl.DataFrame], case: str) -> None:
     inputs, stage, traffic = staged
     settings = ReplaySettings(**CLIENTS[case])  # type: ignore[arg-type]
-    outcome = outcome_of(stage, final_state(stage.world, settings), settings)
+    outcome = outcome_of(stage, final_state(stage.world, settings))
     sent = sent_requests(run(stage.world, settings), traffic, inputs.fleet, settings)
-    counts, waits, asked = counted_by_hand(sent, stage, settings)
+    counts, waits, asked = counted_by_hand(sent, stage)
     for day in range(stage.days):
         for place, name in enumerate(COUNTERS):
             assert outcome.counters[day, place] == counts[day, name], (day, name)
     assert sum(counts[day, "refusals"] for day in range(stage.days)) > 0
     binned: Counter[Any] = Counter()
     for (day, who, wait_s), count in waits.items():
-        binned[(day * len(WAITERS) + WAITERS.index(who)) * BINS + bin_of_units(-(-round(wait_s * 1e6) // 100_000))] += count
+        place = EXPIRED_BIN if wait_s is None else bin_of_units(-(-round(wait_s * 1e6) // 100_000))
+        binned[(day * len(WAITERS) + WAITERS.index(who)) * BINS + place] += count
     assert dict(zip(outcome.wait_place.tolist(), outcome.wait_count.tolist(), strict=True)) == dict(binned)
     for (day, who, size), count in asked.items():
         assert outcome.asked_by[day, REQUESTERS.index(who), SIZES.index(size)] == count
@@ -97,9 +96,7 @@ def test_the_counts_are_those_of_the_runs_rows(staged: tuple[SweepInputs, Stage,
 def test_the_counts_agree_with_the_replays_own_summary(staged: tuple[SweepInputs, Stage, pl.DataFrame]) -> None:
     inputs, stage, traffic = staged
     settings = ReplaySettings()
-    totals = dict(
-        zip(COUNTERS, outcome_of(stage, final_state(stage.world, settings), settings).counters.sum(axis=0), strict=True)
-    )
+    totals = dict(zip(COUNTERS, outcome_of(stage, final_state(stage.world, settings)).counters.sum(axis=0), strict=True))
     figures = summary(sent_requests(run(stage.world, settings), traffic, inputs.fleet, settings), traffic, settings)
     assert {name: totals[name] for name in figures["outcomes"]} == figures["outcomes"]
     assert {name: totals[name] for name in figures["statuses"]} == figures["statuses"]
@@ -111,7 +108,7 @@ def test_the_counts_agree_with_the_replays_own_summary(staged: tuple[SweepInputs
 def test_refusals_by_model(staged: tuple[SweepInputs, Stage, pl.DataFrame]) -> None:
     _, stage, traffic = staged
     settings = ReplaySettings()
-    outcome = outcome_of(stage, final_state(stage.world, settings), settings)
+    outcome = outcome_of(stage, final_state(stage.world, settings))
     sent = run(stage.world, settings)
     unfunded = traffic.with_columns(sent["outcome"]).filter(~pl.col("can_pay"))
     for place, models in enumerate((["m"], ["n"], [])):
@@ -127,7 +124,7 @@ def test_random_worlds_lose_nobody(seed: int, tmp_path: Path) -> None:
         return
     inputs = inputs_of(tmp_path, traffic, fleet)
     stage = stage_of(inputs, Scenario(1.0, 0, None))
-    outcome = outcome_of(stage, final_state(stage.world, settings), settings)
+    outcome = outcome_of(stage, final_state(stage.world, settings))
     totals = dict(zip(COUNTERS, outcome.counters.sum(axis=0).tolist(), strict=True))
     assert totals["requests"] == traffic.height
     assert totals["free"] + totals["funded"] + totals["downgraded"] + totals["refused"] == traffic.height
@@ -149,4 +146,4 @@ def test_bins_never_understate_and_are_tight() -> None:
     assert (upper >= units).all()
     assert (upper[units < 128] == units[units < 128]).all(), "to the unit below 12.8 s"
     assert ((upper - units) / np.maximum(units, 1) < 1 / 64).all()
-    assert bin_of_units(2**62) == BINS - 1
+    assert bin_of_units(2**62) == EXPIRED_BIN - 1

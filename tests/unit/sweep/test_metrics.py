@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from horde_policy.settings import ReplaySettings
-from horde_policy.sweep.counting import BIN_UPPER_S, BINS
+from horde_policy.sweep.counting import BIN_UPPER_S, BINS, EXPIRED_BIN
 from horde_policy.sweep.evidence import complete_points, measured_by_block, measured_evidence
-from horde_policy.sweep.metrics import METRICS, wait_quantile_s, wait_quantiles_s
+from horde_policy.sweep.metrics import METRICS, PRODUCTION_METRICS, wait_quantile_s, wait_quantiles_s
 from horde_policy.sweep.results import SWEEP, tally_of
 from horde_policy.sweep.run import run_sweep
 from tests.unit.sweep.made import busy_week, inputs_of, made_frame, planned
@@ -57,9 +57,16 @@ def test_a_day_without_requests_has_no_shares() -> None:
 
 
 def test_no_wait_is_longer_than_the_time_to_live() -> None:
-    frame = made_frame([ReplaySettings(request_ttl_s=100.0)], lambda *_: DAY, days=1, waits=lambda *_: {"registered": {350: 5}})
-    assert BIN_UPPER_S[350] > 100
-    assert figure(frame, "p90_wait_registered_s") == 100.0
+    frame = made_frame(
+        [ReplaySettings(request_ttl_s=100.0)], lambda *_: DAY, days=1, waits=lambda *_: {"registered": {0: 17, EXPIRED_BIN: 3}}
+    )
+    assert figure(frame, "p50_wait_registered_s") == 0.0
+    assert figure(frame, "p90_wait_registered_s") == 100.0, "one that expired waited its time to live"
+    started = PRODUCTION_METRICS["p90_queue_wait_registered_s"]
+    assert float(started.measure(tally_of(frame, ("registered",)))[0]) == 0.0, "production counts what started"
+    evidence = measured_evidence(frame, [started, METRICS["p90_wait_registered_s"]], resamples=2)
+    assert evidence.values[started.key][0, 0] == 0.0
+    assert evidence.values["p90_wait_registered_s"][0, 0] == 100.0
 
 
 def test_the_gap_between_models_leaves_out_what_no_worker_serves(tmp_path: Path) -> None:

@@ -187,7 +187,7 @@ run_sweep(inputs, planned(sys.argv[2], inputs), parts=Parts(folder / "parts"))
 
 
 def test_a_sweep_that_is_killed_goes_on_where_it_was(tmp_path: Path) -> None:
-    inputs = inputs_of(tmp_path, *busy_week(30_000))
+    inputs = inputs_of(tmp_path, *busy_week(12_000))
     grid = "floor_tokens = {from = 1, to = 400, step = 1}"
     child = subprocess.Popen(
         [sys.executable, "-c", KILLED, str(tmp_path), grid], cwd=ROOT, env=os.environ | {"PYTHONPATH": str(ROOT)}

@@ -1,0 +1,163 @@
+"""A sweep's figures as people read them: each with its unit, intervals as half widths, verdicts and settings in words."""
+
+from typing import Final
+
+from horde_policy.sweep.metrics import METRICS, PRODUCTION_METRICS, Metric
+from horde_policy.sweep.sentences import Constraint, Objective
+from horde_policy.views.text import NOT_REPORTED, count, ratio
+
+__all__ = [
+    "SETTING_WORDS",
+    "VERDICTS",
+    "constraint_words",
+    "days_words",
+    "figure_words",
+    "metric_words",
+    "objective_words",
+    "setting_value",
+    "width_words",
+    "with_width",
+]
+
+VERDICTS: Final[dict[str, str]] = {
+    "better": "better, beyond noise",
+    "worse": "worse, beyond noise",
+    "within_noise": "within the noise",
+    "same": "the same",
+    "too_few_days": "too few days to tell",
+    "not_known": "not known",
+}
+"""Verdict → how it reads."""
+
+SETTING_WORDS: Final[dict[str, tuple[str, str]]] = {
+    "ceiling_tokens": ("Ceiling", "tokens"),
+    "floor_tokens": ("Floor", "tokens"),
+    "wait_full_s": ("Full wait", "s"),
+    "wait_floor_s": ("Floor wait", "s"),
+    "assumed_speed_tok_per_s": ("Assumed speed", "tok/s"),
+    "ahead": ("What counts as ahead", ""),
+    "count_threads": ("Threads counted", ""),
+    "jobs_rule_floor_per_thread": ("Jobs rule's floor", "jobs a thread"),
+    "request_ttl_s": ("Requests live", "s"),
+    "ageing_kudos": ("Ageing", "kudos"),
+    "ageing_every_s": ("Ageing every", "s"),
+    "job_timeout_s": ("Jobs end after", "s"),
+    "rule": ("Rule", ""),
+    "client": ("A refused client", ""),
+    "return_after_s": ("Back after", "s"),
+    "return_times": ("Back so often", ""),
+}
+"""Setting → its label and its unit."""
+
+
+def _metric(metric: Metric | str) -> Metric:
+    return {**METRICS, **PRODUCTION_METRICS}[metric] if isinstance(metric, str) else metric
+
+
+def metric_words(metric: Metric | str) -> str:
+    """Return a metric's phrase, as a label.
+
+    >>> metric_words("p90_wait_registered_s")
+    'P90 wait of registered'
+    """
+    phrase = _metric(metric).phrase
+    return phrase[:1].upper() + phrase[1:]
+
+
+def figure_words(metric: Metric | str, value: float | None) -> str:
+    """Return a figure with its unit.
+
+    >>> figure_words("refused_share", 0.0523), figure_words("p90_wait_registered_s", 12.34)
+    ('5.2 %', '12.3 s')
+    >>> figure_words("free_tokens_per_day", 1234567.8), figure_words("refused_share", None)
+    ('1,234,568 tokens a day', '—')
+    """
+    unit = _metric(metric).unit
+    if value is None:
+        return NOT_REPORTED
+    if unit == "share":
+        return ratio(value) if value == 0 or abs(value) >= 0.0005 else f"{value * 100:.2g} %"
+    if unit == "s":
+        return f"{value:.1f} s" if abs(value) < 100 else f"{count(value)} s"
+    return f"{count(value)} tokens a day"
+
+
+def width_words(metric: Metric | str, value: float | None) -> str:
+    """Return half the width of an interval; that of a share is in percentage points.
+
+    >>> width_words("refused_share", 0.0052), width_words("p90_wait_registered_s", None)
+    ('± 0.52 points', '± —')
+    """
+    unit = _metric(metric).unit
+    if value is None:
+        return f"± {NOT_REPORTED}"
+    if unit == "share":
+        return f"± {value * 100:.2g} points"
+    return f"± {value:.1f} s" if unit == "s" else f"± {count(value)}"
+
+
+def with_width(metric: Metric | str, value: float | None, half_width: float | None) -> str:
+    """Return a figure with half the width of its interval, where one is known.
+
+    >>> with_width("refused_share", 0.05, 0.004), with_width("refused_share", 0.05, None)
+    ('5.0 % ± 0.4 points', '5.0 %')
+    """
+    if value is None or half_width is None:
+        return figure_words(metric, value)
+    return f"{figure_words(metric, value)} {width_words(metric, half_width)}"
+
+
+def objective_words(objective: Objective) -> str:
+    """Return an objective as a sentence.
+
+    >>> from horde_policy.sweep.sentences import parse_objective
+    >>> objective_words(parse_objective("refused share"))
+    'Least refused share'
+    """
+    text = str(objective)
+    return text[:1].upper() + text[1:]
+
+
+def constraint_words(constraint: Constraint) -> str:
+    """Return a constraint as a sentence."""
+    text = str(constraint)
+    return text[:1].upper() + text[1:]
+
+
+def setting_value(name: str, value: object) -> str:
+    """Return a setting's value with its unit.
+
+    >>> setting_value("ceiling_tokens", 4096), setting_value("wait_full_s", 60.0), setting_value("job_timeout_s", None)
+    ('4,096 tokens', '60 s', 'no limit')
+    """
+    unit = SETTING_WORDS[name][1]
+    if value is None:
+        return "no limit"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        text = count(value)
+    elif isinstance(value, float):
+        text = f"{value:,.10g}"
+    else:
+        text = str(value).replace("_", " ")
+    return f"{text} {unit}".strip()
+
+
+def days_words(days: tuple[int, ...]) -> str:
+    """Return days as people name them.
+
+    >>> days_words((1, 2, 3, 5)), days_words((4,)), days_words(())
+    ('days 1 to 3 and 5', 'day 4', 'no day')
+    """
+    if not days:
+        return "no day"
+    runs: list[list[int]] = []
+    for day in sorted(days):
+        if runs and day == runs[-1][-1] + 1:
+            runs[-1].append(day)
+        else:
+            runs.append([day])
+    words = [str(run[0]) if len(run) == 1 else f"{run[0]} to {run[-1]}" for run in runs]
+    text = words[0] if len(words) == 1 else ", ".join(words[:-1]) + f" and {words[-1]}"
+    return f"day{'s' if len(days) > 1 else ''} {text}"

@@ -1,0 +1,170 @@
+"""The command ``sweep``: files in, every point out, a judgement to read and to parse; refusals before any work."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from horde_policy.cli.main import main
+from horde_policy.imports.replay_inputs import stamp_of
+from horde_policy.sweep.files import read_sweep
+from horde_policy.sweep.run import run_sweep
+from tests.unit.sweep.made import busy_week, inputs_of, planned
+
+ROOT = Path(__file__).parents[3]
+GRID = "ceiling_tokens = [1024, 4096]\nfloor_tokens = [256, 512, 2048]\nload = [0.5, 1.5]\n"
+TRACE = ROOT / "data" / "traces" / "ragpulse_week1.parquet"
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    for name in [n for n in os.environ if n.startswith("HORDE_")]:
+        monkeypatch.delenv(name)
+    inputs_of(tmp_path, *busy_week(600))
+    (tmp_path / "grid.toml").write_text(GRID)
+    return {
+        "--traffic": str(tmp_path / "traffic.parquet"),
+        "--fleet": str(tmp_path / "fleet.parquet"),
+        "--grid": str(tmp_path / "grid.toml"),
+        "--out": str(tmp_path / "s.parquet"),
+    }
+
+
+def sweep(files: dict[str, str], *more: str, **changed: str) -> int:
+    options = files | {f"--{name.replace('_', '-')}": value for name, value in changed.items()}
+    return main(["sweep", *(part for pair in options.items() for part in pair), *more])
+
+
+def test_it_writes_every_point_and_says_what_to_choose(files: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert sweep(files) == 0
+    told = capsys.readouterr()
+    found = read_sweep(Path(files["--out"]))
+    assert found.frame["point"].n_unique() == 5
+    assert found.frame.height == 5 * 2 * 7
+    assert found.stamp["dropped"] == {"floor_tokens must not be above ceiling_tokens": 1}
+    assert "left out: floor_tokens must not be above ceiling_tokens (1)" in told.err
+    assert "HORDE_TEXT_FREE_OUTPUT_FLOOR=" in told.out
+    assert told.out.splitlines()[:3] == [
+        "want: Least refused share of unfunded",
+        "want: Least p90 wait of registered",
+        "must: P90 wait of registered ≤ 110 % of baseline",
+    ]
+    assert not Path(files["--out"] + ".parts").exists()
+    assert stamp_of(Path(files["--out"])) == found.stamp
+
+
+def test_the_judgement_as_data(files: dict[str, str], capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    document = tmp_path / "p.html"
+    assert (
+        sweep(
+            files,
+            *("--want", "fewest tokens given free", "--must", "refused share of unfunded <= 60 %", "--json"),
+            hold_out="7",
+            proposal=str(document),
+        )
+        == 0
+    )
+    data = json.loads(capsys.readouterr().out)
+    assert data["objectives"] == ["least tokens given free"]
+    assert data["constraints"] == ["refused share of unfunded ≤ 60 %"]
+    assert (data["chosen_days"], data["holdout_days"]) == ([1, 2, 3, 4, 5, 6], [7])
+    assert data["proposal"]["environment"][0].startswith("HORDE_TEXT_FREE_OUTPUT_CEILING=")
+    assert data["proposal"]["comparisons"][0]["metric"] == "free_tokens_per_day"
+    assert document.read_text().startswith("<!DOCTYPE html>")
+
+
+def test_nothing_that_meets_the_constraints_is_an_answer(
+    files: dict[str, str], capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert sweep(files, "--must", "refused share ≥ 99 %", proposal=str(tmp_path / "p.md")) == 0
+    told = capsys.readouterr()
+    assert "No settings that were tried meet the constraints." in told.out
+    assert "p.md is not written" in told.err
+    assert not (tmp_path / "p.md").exists()
+    assert sweep(files, "--must", "refused share ≥ 99 %", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["proposal"] is None
+
+
+def test_the_baseline_is_what_is_in_force(files: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HORDE_TEXT_FREE_OUTPUT_FLOOR", "300")
+    assert sweep(files, "--set", "client=resend") == 0
+    baseline = read_sweep(Path(files["--out"])).frame.filter("baseline").row(0, named=True)
+    assert (baseline["floor_tokens"], baseline["client"]) == (300, "resend")
+
+
+def test_a_trace_is_filled_by_each_rule_of_the_grid(files: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / "grid.toml").write_text(
+        "floor_tokens = [256, 512]\nload = 0.5\nfill = ['models=weighted,max_length=ladder', 'models=weighted,max_length=tight']"
+    )
+    assert sweep(files, traffic=str(TRACE), models_from=str(ROOT / "data" / "demo")) == 0
+    assert read_sweep(Path(files["--out"])).frame["fill"].n_unique() == 2
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (["--grid", "none.toml"], "grid file: 'none.toml' cannot be read"),
+        (["--out", "s.csv"], "--out: 's.csv' must end in .parquet"),
+        (["--out", "nowhere/s.parquet"], "must lie in a folder that is there"),
+        (["--proposal", "p.pdf"], "--proposal: 'p.pdf' must end in .md or .html"),
+        (["--proposal", "nowhere/p.md"], "--proposal: .* must lie in a folder that is there"),
+        (["--want", "happiness"], "objective, happiness: 'happiness' is no metric"),
+        (["--must", "refused share"], "must hold a comparison"),
+        (["--hold-out", "six"], "--hold-out: 'six' must be days"),
+        (["--workers", "2", "--dask", "tcp://127.0.0.1:1"], "--workers: 2 belongs to this machine"),
+        (["--set", "floor_tokens=9999"], "setting floor_tokens: 9999 must not be above"),
+        (["--traffic", "none.parquet"], "none.parquet"),
+        (["--fleet", "none.parquet"], "none.parquet"),
+    ],
+)
+def test_bad_input_is_refused_before_any_work(
+    files: dict[str, str], more: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import re
+
+    assert main(["sweep", *(part for pair in files.items() for part in pair), *more]) == 2
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert re.search(message, told.err), told.err
+    assert not Path(files["--out"]).exists()
+    assert not Path(files["--out"] + ".parts").exists()
+
+
+def test_a_cluster_that_is_not_there(
+    files: dict[str, str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("horde_policy.sweep.cluster.REACH_S", 0.5)
+    assert sweep(files, dask="tcp://127.0.0.1:9") == 3
+    assert "Dask scheduler tcp://127.0.0.1:9: cannot be reached" in capsys.readouterr().err
+
+
+def test_an_interrupt_keeps_what_is_done_and_the_same_command_goes_on(tmp_path: Path) -> None:
+    inputs = inputs_of(tmp_path, *busy_week(12_000))
+    grid = "floor_tokens = {from = 1, to = 400, step = 1}"
+    (tmp_path / "grid.toml").write_text(grid)
+    command = [sys.executable, "-m", "horde_policy", "sweep", "--traffic", "traffic.parquet", "--fleet", "fleet.parquet"]
+    command += ["--grid", "grid.toml", "--out", "s.parquet"]
+    clean = {k: v for k, v in os.environ.items() if not k.startswith("HORDE_")} | {"PYTHONPATH": str(ROOT)}
+    child = subprocess.Popen(command, cwd=tmp_path, env=clean, stderr=subprocess.PIPE, text=True)
+    until = time.monotonic() + 120
+    while len(list((tmp_path / "s.parquet.parts").glob("*.npz"))) < 5:
+        assert child.poll() is None
+        assert time.monotonic() < until
+        time.sleep(0.01)
+    child.send_signal(signal.SIGINT)
+    _, told = child.communicate(timeout=120)
+    assert child.returncode == 1
+    assert "replays are not done; the same command goes on" in told
+    part = read_sweep(tmp_path / "s.parquet")
+    assert 0 < part.missing < 401
+    (tmp_path / "grid.toml").write_text("floor_tokens = {from = 1, to = 20, step = 1}")
+    subprocess.run(command, cwd=tmp_path, env=clean, check=True, capture_output=True)
+    wanted = planned("floor_tokens = {from = 1, to = 20, step = 1}", inputs)
+    assert read_sweep(tmp_path / "s.parquet").frame.equals(run_sweep(inputs, wanted).frame)
+    assert pl.read_parquet(tmp_path / "s.parquet").height == 21 * 7
