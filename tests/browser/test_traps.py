@@ -24,8 +24,10 @@ def test_a_link_into_a_fresh_app_opens_its_page_inside_the_shell(new_app: Callab
     tab = view(new_app()).open("model", m="koboldcpp/Fernery-24B-v1.1")
     assert dialogs(tab) == []
     assert tab.page.locator("h1").inner_text().startswith("A request for 80 tokens is free")
-    assert tab.page.get_by_role("link", name="Overview").count() == 1
-    assert tab.page.get_by_role("combobox", name="Source").count() == 1
+    for role, name in (("link", "Overview"), ("combobox", "Source")):
+        part = tab.page.get_by_role(role, name=name)  # type: ignore[arg-type]
+        part.first.wait_for()
+        assert part.count() == 1
 
 
 def test_without_a_first_run_the_same_link_would_open_under_page_not_found(tmp_path: Path, view: View) -> None:
