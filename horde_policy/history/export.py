@@ -1,8 +1,8 @@
 """A history as a folder of Parquet files, which other programs can read and another store can take in.
 
-``polls``, ``workers``, ``models``, ``parts``, ``gaps`` and ``events``, each with its schema below, and ``about.json``. As in the
-store, a poll holds what changed since the one with the number before it; one that follows no such poll is a keyframe and
-holds everything. The folder is there whole or not at all.
+``polls``, ``workers``, ``models``, ``queues``, ``parts``, ``gaps`` and ``events``, each with its schema below, and
+``about.json``. As in the store, a poll holds what changed since the one with the number before it; one that follows no such poll
+is a keyframe and holds everything. The folder is there whole or not at all.
 """
 
 import json
@@ -27,6 +27,7 @@ from horde_policy.history.tables import (
     EVENTS,
     GAPS,
     LABELS,
+    MODEL_QUEUES,
     MODEL_STATES,
     PART_STATES,
     POLLS,
@@ -73,8 +74,7 @@ EXPORT_TABLES: Mapping[str, Schema] = {
             "source": _SOURCE,
             "poll": _POLL,
             "worker_id": Column(pl.String, text="hostile text"),
-            "profile": Column(pl.String, null="gone from here on", text="what it declares, as JSON"),
-            "flags": Column(pl.Int64, null="gone", text="measured, online, maintenance: digits in base 3; 2 is not reported"),
+            "profile": Column(pl.String, null="gone from here on", text="what it declares and its flags, as JSON"),
             "speed_tok_per_s": Column(pl.Float64, "tok/s", null="gone, or not reported"),
             "requests_fulfilled": Column(pl.Int64, "jobs", null="as at its last keyframe, or not reported"),
             "uncompleted_jobs": Column(pl.Int64, "jobs", null="as at its last keyframe, or not reported"),
@@ -91,6 +91,15 @@ EXPORT_TABLES: Mapping[str, Schema] = {
             "listed": Column(pl.Boolean, text="false: it left the list here"),
             "threads": Column(pl.Int64, "jobs", null="not reported"),
             "job_speed_tok_per_s": Column(pl.Float64, "tok/s", null="not reported"),
+        },
+        sort=("source", "poll", "model"),
+    ),
+    "queues": Schema(
+        "queues",
+        {
+            "source": _SOURCE,
+            "poll": _POLL,
+            "model": Column(pl.String, text="hostile text"),
             "queued_tokens": Column(pl.Float64, "tokens", null="not reported"),
             "jobs": Column(pl.Float64, "jobs", null="not reported"),
             "eta_s": Column(pl.Float64, "s", null="not reported"),
@@ -125,7 +134,7 @@ EXPORT_TABLES: Mapping[str, Schema] = {
 }
 """The files of an export, by name without their ending."""
 
-KEYS: Mapping[str, str] = {"workers": "worker_id", "models": "model", "parts": "part"}
+KEYS: Mapping[str, str] = {"workers": "worker_id", "models": "model", "queues": "model", "parts": "part"}
 """What the rows of a poll are told apart by."""
 
 
@@ -234,7 +243,7 @@ class _Export:
 
     def frames(self, *, whole: bool) -> dict[str, pl.DataFrame]:
         polls: list[dict[str, Any]] = []
-        states: dict[str, list[dict[str, Any]]] = {"workers": [], "models": [], "parts": []}
+        states: dict[str, list[dict[str, Any]]] = {name: [] for name in KEYS}
         shift = 0
         for run in runs_between(self.connection, self.source, self.start, self.end):
             # Numbers run on over all runs, with one left out between two: there the next one stands on its own.
@@ -273,7 +282,8 @@ class _Export:
         for worker_id, worker in state.workers.items():
             states["workers"].append({"poll": poll, "worker_id": worker_id, **_worker_values(worker._asdict())})
         for model, listed in state.models.items():
-            states["models"].append({"poll": poll, "model": model, **_model_values(listed._asdict())})
+            states["models"].append({"poll": poll, "model": model, **_model_values(listed.served())})
+            states["queues"].append({"poll": poll, "model": model, **listed.queue()})
         states["parts"] += [{"poll": poll, "part": part, "body": body} for part, body in state.parts.items()]
 
     def _following(self, first: int, last: int, shift: int, states: dict[str, list[dict[str, Any]]]) -> None:
@@ -294,6 +304,10 @@ class _Export:
         models = MODEL_STATES.join(LABELS, LABELS.c.label == MODEL_STATES.c.model)
         for row in rows(MODEL_STATES, models, LABELS.c.text.label("name")):
             states["models"].append({"poll": row.poll + shift, "model": row.name, **_model_values(row._asdict())})
+        queues = MODEL_QUEUES.join(LABELS, LABELS.c.label == MODEL_QUEUES.c.model)
+        for row in rows(MODEL_QUEUES, queues, LABELS.c.text.label("name")):
+            told = {"queued_tokens": row.queued_tokens, "jobs": row.jobs, "eta_s": row.eta_s}
+            states["queues"].append({"poll": row.poll + shift, "model": row.name, **told})
         for row in rows(PART_STATES, PART_STATES):
             states["parts"].append({"poll": row.poll + shift, "part": row.part, "body": row.body})
 
@@ -313,11 +327,10 @@ class _Export:
 
 
 def _worker_values(row: Mapping[str, Any]) -> dict[str, Any]:
-    told = ("profile", "flags", *COUNTS)
+    told = ("profile", *COUNTS)
     return {name: row[name] for name in told} | {"speed_tok_per_s": unpacked_speed(row["speed"])}
 
 
 def _model_values(row: Mapping[str, Any]) -> dict[str, Any]:
-    told = ("threads", "queued_tokens", "jobs", "eta_s")
     speed = unpacked_speed(row["job_speed"])
-    return {"listed": bool(row["listed"]), **{name: row[name] for name in told}, "job_speed_tok_per_s": speed}
+    return {"listed": bool(row["listed"]), "threads": row["threads"], "job_speed_tok_per_s": speed}

@@ -88,9 +88,6 @@ def _check_polls(frames: Mapping[str, pl.DataFrame], source: str) -> None:
             raise InputError("export", f"{name}.parquet, {source}", homeless["poll"][0], "is the number of no poll")
         if rows.select("poll", key).is_duplicated().any():
             raise InputError("export", f"{name}.parquet, {source}", key, "stands twice at one poll")
-    flags = frames["workers"].filter((pl.col("flags") < 0) | (pl.col("flags") > 26))
-    if flags.height:
-        raise InputError("export", "workers.parquet, column flags", flags["flags"][0], "must be from 0 to 26")
 
 
 def _read_part(part: str, body: str) -> object:

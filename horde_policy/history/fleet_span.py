@@ -28,9 +28,6 @@ Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 Counts = npt.NDArray[np.int64]
 
-TRUE, FALSE = 1, 0
-"""Digits of a worker's packed flags; the third says not reported."""
-
 STANDINGS = ("gone", "offline", "maintenance", "flagged", "open")
 """How a worker stands at a poll; only an ``open`` one serves strangers. Of several, the first in this order is told."""
 GONE, OFFLINE, MAINTENANCE, FLAGGED, OPEN = range(5)
@@ -84,7 +81,8 @@ class Profiles:
     max_length: Counts
     max_context_length: Counts
     threads: Counts
-    flagged: Flags
+    measured: Flags
+    standing: npt.NDArray[np.int8]
 
     @classmethod
     def of(cls, bodies: list[str]) -> "Profiles":
@@ -96,7 +94,8 @@ class Profiles:
             max_length=np.array([one["max_length"] or 0 for one in read], np.int64),
             max_context_length=np.array([one["max_context_length"] or 0 for one in read], np.int64),
             threads=np.array([max(1, one["threads"] or 1) for one in read], np.int64),
-            flagged=np.array([one["flagged"] is True for one in read], np.bool_),
+            measured=np.array([one["measured"] is True for one in read], np.bool_),
+            standing=np.array([_standing(one) for one in read], np.int8),
         )
 
     def serving(self, models: tuple[str, ...]) -> Flags:
@@ -176,6 +175,15 @@ class FleetSpan:
         return speed * self.profiles.threads[worker.profile] if settings.count_threads else speed
 
 
+def _standing(declared: Mapping[str, Any]) -> int:
+    """Return how a worker stands by its flags; what is not reported does not exclude it."""
+    if declared["online"] is False:
+        return OFFLINE
+    if declared["maintenance"] is True:
+        return MAINTENANCE
+    return FLAGGED if declared["flagged"] is True else OPEN
+
+
 def load_span(
     store: HistoryStore,
     start: datetime,
@@ -212,10 +220,11 @@ def load_span(
         performance = part_changes(store, start, end, ("performance",), source) if with_horde_wide else None
     horde_wide = None if performance is None else _horde_wide(performance, polls)
     bodies = workers["profile"].drop_nulls().unique(maintain_order=True).to_list()
+    profiles = Profiles.of(bodies)
     return FleetSpan(
         polls=polls,
-        workers=tuple(_worker_spans(workers, polls, bodies)),
-        profiles=Profiles.of(bodies),
+        workers=tuple(_worker_spans(workers, polls, bodies, profiles)),
+        profiles=profiles,
         models=_listed_spans(listed, polls),
         whole_list=models is None,
         horde_wide_tokens=horde_wide,
@@ -240,18 +249,14 @@ def _held(places: Counts, height: int) -> Counts:
     return np.repeat(np.arange(places.size), np.diff(np.r_[places, height]))
 
 
-def _worker_spans(changes: pl.DataFrame, polls: pl.DataFrame, bodies: list[str]) -> Iterator[WorkerSpan]:
+def _worker_spans(changes: pl.DataFrame, polls: pl.DataFrame, bodies: list[str], profiles: Profiles) -> Iterator[WorkerSpan]:
     index = pl.DataFrame({"profile": bodies, "number": np.arange(len(bodies))}, schema={"profile": pl.String, "number": pl.Int64})
     rows = changes.join(index, on="profile", how="left", maintain_order="left")
     profile = rows["number"].fill_null(-1).to_numpy()
-    flags = rows["flags"].fill_null(0).to_numpy()
-    measured, online, maintenance = flags // 9 == TRUE, flags // 3 % 3 != FALSE, flags % 3 == TRUE
+    measured = np.append(profiles.measured, False)[profile]  # of profile −1, a worker that is gone
+    standing = np.append(profiles.standing, np.int8(GONE))[profile]
     speed = rows["speed_tok_per_s"].fill_null(0.0).to_numpy()
     own_speed = np.where(measured & (speed > 0), speed, np.nan)
-    flagged = np.append(Profiles.of(bodies).flagged, False)  # of profile −1, a worker that is gone
-    standing = np.select(
-        [~rows["present"].to_numpy(), ~online, maintenance, flagged[profile]], [GONE, OFFLINE, MAINTENANCE, FLAGGED], OPEN
-    ).astype(np.int8)
     places = _places(rows, polls)
     for worker_id, begin, end in _pieces(rows, "worker_id"):
         held = begin + _held(places[begin:end], polls.height)

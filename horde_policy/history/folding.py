@@ -7,7 +7,16 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 
 from horde_policy.history.states import COUNTS, ModelState, WorkerState
-from horde_policy.history.tables import LABELS, MODEL_STATES, PART_STATES, POLLS, PROFILES, WORKER_COUNTS, WORKER_STATES
+from horde_policy.history.tables import (
+    LABELS,
+    MODEL_QUEUES,
+    MODEL_STATES,
+    PART_STATES,
+    POLLS,
+    PROFILES,
+    WORKER_COUNTS,
+    WORKER_STATES,
+)
 
 __all__ = ["PollRow", "StateAt", "keyframe_of", "last_poll", "make_keyframe", "poll_at", "state_at"]
 
@@ -59,9 +68,9 @@ class StateAt:
 def state_at(connection: sa.Connection, source: int, poll: int) -> StateAt:
     """Return the state as of a poll."""
     first = keyframe_of(connection, source, poll)
-    w, c, m, p = WORKER_STATES.c, WORKER_COUNTS.c, MODEL_STATES.c, PART_STATES.c
+    w, c, m, q, p = WORKER_STATES.c, WORKER_COUNTS.c, MODEL_STATES.c, MODEL_QUEUES.c, PART_STATES.c
     worker_rows = connection.execute(
-        sa.select(LABELS.c.text, PROFILES.c.body, w.flags, w.speed)
+        sa.select(LABELS.c.text, PROFILES.c.body, w.speed)
         .select_from(WORKER_STATES.join(LABELS, LABELS.c.label == w.worker).outerjoin(PROFILES, PROFILES.c.profile == w.profile))
         .where(w.source == source, w.poll >= first, w.poll <= poll)
         .order_by(w.poll)
@@ -74,14 +83,20 @@ def state_at(connection: sa.Connection, source: int, poll: int) -> StateAt:
         .order_by(c.poll)
     )
     counts = {row[0]: row[1:] for row in count_rows}
-    fields_m = (m.listed, m.threads, m.job_speed, m.queued_tokens, m.jobs, m.eta_s)
     model_rows = connection.execute(
-        sa.select(LABELS.c.text, *fields_m)
+        sa.select(LABELS.c.text, m.listed, m.threads, m.job_speed)
         .select_from(MODEL_STATES.join(LABELS, LABELS.c.label == m.model))
         .where(m.source == source, m.poll >= first, m.poll <= poll)
         .order_by(m.poll)
     )
-    models = {row[0]: ModelState(*row[1:]) for row in model_rows}
+    models = {row[0]: row[1:] for row in model_rows}
+    queue_rows = connection.execute(
+        sa.select(LABELS.c.text, q.queued_tokens, q.jobs, q.eta_s)
+        .select_from(MODEL_QUEUES.join(LABELS, LABELS.c.label == q.model))
+        .where(q.source == source, q.poll >= first, q.poll <= poll)
+        .order_by(q.poll)
+    )
+    queues = {row[0]: row[1:] for row in queue_rows}
     part_rows = connection.execute(
         sa.select(p.part, p.body).where(p.source == source, p.poll >= first, p.poll <= poll).order_by(p.poll)
     )
@@ -92,7 +107,7 @@ def state_at(connection: sa.Connection, source: int, poll: int) -> StateAt:
             for worker_id, state in workers.items()
             if state[0] is not None
         },
-        {model: state for model, state in models.items() if state.listed},
+        {model: ModelState(*state, *queues[model]) for model, state in models.items() if state[0]},
         {row[0]: row[1] for row in part_rows},
     )
 
@@ -107,7 +122,7 @@ def make_keyframe(connection: sa.Connection, source: int, poll: int) -> None:
     first = keyframe_of(connection, source, poll)
     if first == poll:
         return
-    keys = {WORKER_STATES: "worker", WORKER_COUNTS: "worker", MODEL_STATES: "model", PART_STATES: "part"}
+    keys = {WORKER_STATES: "worker", WORKER_COUNTS: "worker", MODEL_STATES: "model", MODEL_QUEUES: "model", PART_STATES: "part"}
     for table, key in keys.items():
         c = table.c
         rows = sa.select(table).where(c.source == source, c.poll >= first, c.poll <= poll).order_by(c.poll)

@@ -3,7 +3,7 @@
 Every reading starts at a keyframe, so a range costs what changed in it and at most one keyframe's span before it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -19,7 +19,18 @@ from horde_policy.history.folding import keyframe_of, poll_at, state_at
 from horde_policy.history.labels import digest_of, texts_of
 from horde_policy.history.states import models_frame, parts_from_bodies, unpacked_speeds, workers_frame
 from horde_policy.history.store import HistoryStore, from_microseconds, to_microseconds
-from horde_policy.history.tables import EVENTS, GAPS, LABELS, MODEL_STATES, PART_STATES, POLLS, PROFILES, SOURCES, WORKER_STATES
+from horde_policy.history.tables import (
+    EVENTS,
+    GAPS,
+    LABELS,
+    MODEL_QUEUES,
+    MODEL_STATES,
+    PART_STATES,
+    POLLS,
+    PROFILES,
+    SOURCES,
+    WORKER_STATES,
+)
 
 __all__ = [
     "EVENT_ROWS",
@@ -43,6 +54,7 @@ __all__ = [
 ]
 
 MOST_ASKED = 5_000
+MODEL_VALUES = ("listed", "threads", "queued_tokens", "jobs")
 
 POLL_ROWS = Schema(
     "polls",
@@ -74,8 +86,7 @@ WORKER_CHANGES = Schema(
         "at": Column(UTC_INSTANT, "UTC", text="the poll from which this holds"),
         "worker_id": Column(pl.String, text="hostile text"),
         "present": Column(pl.Boolean, text="false: it was gone from here on"),
-        "profile": Column(pl.String, null="gone", text="what it declares, as JSON (history.states.profile_fields)"),
-        "flags": Column(pl.Int64, null="gone", text="measured, online, maintenance (history.states.unpacked_flags)"),
+        "profile": Column(pl.String, null="gone", text="what it declares and its flags, as JSON (history.states.profile_fields)"),
         "speed_tok_per_s": Column(pl.Float64, "tok/s", null="gone, or not reported"),
     },
     sort=("worker_id", "at"),
@@ -229,13 +240,21 @@ def _polls(connection: sa.Connection, source: int, start: datetime, end: datetim
         p.source == source, p.at_us >= from_us, p.at_us <= to_microseconds(end)
     )
     schema = {"poll": pl.Int64, "at": pl.Int64, "models_known": pl.Boolean, "lag_us": pl.Int64}
-    return _frame(connection.execute(query.order_by(p.at_us)), schema).with_columns(pl.col("at").cast(UTC_INSTANT))
+    return _numbers(connection.execute(query.order_by(p.at_us)), schema).with_columns(pl.col("at").cast(UTC_INSTANT))
 
 
 def _frame(result: sa.CursorResult[Any], schema: dict[str, Any]) -> pl.DataFrame:
     """Return a query's rows as a frame; the columns are told apart by their place."""
     columns: list[Any] = list(zip(*result.all(), strict=True)) or [()] * len(schema)
     return pl.DataFrame(dict(zip(schema, columns, strict=True)), schema=schema)
+
+
+def _numbers(result: sa.CursorResult[Any], schema: dict[str, Any]) -> pl.DataFrame:
+    """Return a query's rows as a frame, taken from the driver as they are: for columns of numbers, of which a range has many."""
+    cursor = result.cursor
+    rows = [] if cursor is None else cursor.fetchall()
+    result.close()
+    return pl.DataFrame(rows, schema=schema, orient="row", strict=False)
 
 
 def _runs(connection: sa.Connection, source: int, polls: pl.DataFrame) -> list[Run]:
@@ -268,6 +287,7 @@ def _changes(
     query: sa.Select[Any],
     schema: dict[str, Any],
     there: pl.Expr,
+    read: Callable[[sa.CursorResult[Any], dict[str, Any]], pl.DataFrame] = _numbers,
 ) -> pl.DataFrame:
     """Return the rows of a range: each key's state at its first poll, and each change after it.
 
@@ -279,13 +299,15 @@ def _changes(
         The columns it gives, ``poll`` and ``key`` first.
     there
         Whether a row says that the key is there (and not that it left).
+    read
+        Turns the query's rows into a frame.
     """
     poll_column = query.selected_columns[0]
     pieces: list[pl.DataFrame] = []
     present: set[int] = set()
     for run in _runs(connection, source, polls):
         within = query.where(poll_column >= run.keyframe, poll_column <= run.last).order_by(poll_column)
-        rows = _frame(connection.execute(within), schema)
+        rows = read(connection.execute(within), schema)
         before, after = rows.filter(pl.col("poll") <= run.first), rows.filter(pl.col("poll") > run.first)
         begun = before.group_by("key", maintain_order=True).last().filter(there).select(rows.columns)
         begun = begun.with_columns(pl.lit(run.first, pl.Int64).alias("poll"))
@@ -313,20 +335,37 @@ def model_changes(
     store: HistoryStore, start: datetime, end: datetime, models: Sequence[str] | None = None, source: str | None = None
 ) -> pl.DataFrame:
     """Return how models went from ``start`` to ``end``: frame :data:`MODEL_CHANGES`; null ``models`` asks for all."""
-    m = MODEL_STATES.c
-    schema = {"poll": pl.Int64, "key": pl.Int64, "listed": pl.Boolean, "threads": pl.Int64}
-    schema |= {"queued_tokens": pl.Float64, "jobs": pl.Float64}
+    m, q = MODEL_STATES.c, MODEL_QUEUES.c
+    key: dict[str, Any] = {"poll": pl.Int64, "key": pl.Int64}
     with store.reading() as connection:
         number = chosen_source(connection, store, source).number
-        query = sa.select(m.poll, m.model, m.listed, m.threads, m.queued_tokens, m.jobs).where(m.source == number)
+        served = sa.select(m.poll, m.model, m.listed, m.threads).where(m.source == number)
+        queues = sa.select(q.poll, q.model, q.queued_tokens, q.jobs).where(q.source == number)
         if models is not None:
             digests = [digest_of(model) for model in models]
             wanted = sa.select(LABELS.c.label).where(LABELS.c.kind == "model", LABELS.c.digest.in_(digests))
-            query = query.where(m.model.in_(wanted))
+            served, queues = served.where(m.model.in_(wanted)), queues.where(q.model.in_(wanted))
         polls = _polls(connection, number, start, end)
-        frame = _changes(connection, number, polls, query, schema, pl.col("listed"))
-        named = _named(frame, dict(texts_of(connection, "model")), "model").with_columns(pl.col("listed").fill_null(value=False))
+        states = _changes(
+            connection, number, polls, served, {**key, "listed": pl.Boolean, "threads": pl.Int64}, pl.col("listed")
+        ).with_columns(pl.col("listed").fill_null(value=False))
+        waiting = _changes(
+            connection, number, polls, queues, {**key, "queued_tokens": pl.Float64, "jobs": pl.Float64}, pl.lit(value=True)
+        )
+        together = _joined(states, waiting)
+        named = _named(together, dict(texts_of(connection, "model")), "model")
     return MODEL_CHANGES.checked(named.sort(MODEL_CHANGES.sort))
+
+
+def _joined(states: pl.DataFrame, queues: pl.DataFrame) -> pl.DataFrame:
+    """Return the changes of both: at each, what holds of either; a queue of a model that is not listed is none."""
+    found = pl.concat([states.select("key", "at"), queues.select("key", "at")]).unique().sort("at", "key")
+    for frame in (states, queues):
+        found = found.join_asof(frame.sort("at"), on="at", by="key", check_sortedness=False)
+    listed = pl.col("listed").fill_null(value=False)
+    told = found.with_columns(listed, pl.when(listed).then("queued_tokens"), pl.when(listed).then("jobs"))
+    again = pl.all_horizontal(pl.col(name).eq_missing(pl.col(name).shift(1).over("key")) for name in MODEL_VALUES)
+    return told.filter(~(again & pl.int_range(pl.len()).over("key").gt(0)))
 
 
 def _profiles(connection: sa.Connection, numbers: list[int]) -> pl.DataFrame:
@@ -343,10 +382,10 @@ def _profiles(connection: sa.Connection, numbers: list[int]) -> pl.DataFrame:
 def worker_changes(store: HistoryStore, start: datetime, end: datetime, source: str | None = None) -> pl.DataFrame:
     """Return how workers went from ``start`` to ``end``: frame :data:`WORKER_CHANGES`."""
     w = WORKER_STATES.c
-    schema: dict[str, Any] = {"poll": pl.Int64, "key": pl.Int64, "number": pl.Int64, "flags": pl.Int64, "packed": pl.Float64}
+    schema: dict[str, Any] = {"poll": pl.Int64, "key": pl.Int64, "number": pl.Int64, "packed": pl.Float64}
     with store.reading() as connection:
         number = chosen_source(connection, store, source).number
-        query = sa.select(w.poll, w.worker, w.profile, w.flags, w.speed).where(w.source == number)
+        query = sa.select(w.poll, w.worker, w.profile, w.speed).where(w.source == number)
         polls = _polls(connection, number, start, end)
         frame = _changes(connection, number, polls, query, schema, pl.col("number").is_not_null())
         profiles = _profiles(connection, frame["number"].drop_nulls().unique().to_list())
@@ -369,7 +408,7 @@ def part_changes(
         number = chosen_source(connection, store, source).number
         query = sa.select(p.poll, key, p.body).where(p.source == number, p.part.in_(names))
         polls = _polls(connection, number, start, end)
-        frame = _changes(connection, number, polls, query, schema, pl.lit(value=True))
+        frame = _changes(connection, number, polls, query, schema, pl.lit(value=True), _frame)
     named = _named(frame, dict(enumerate(names)), "part")
     return PART_CHANGES.checked(named.sort(PART_CHANGES.sort))
 

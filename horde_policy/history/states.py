@@ -1,11 +1,11 @@
-"""A snapshot as the rows that the history keeps, and back: what a worker declares apart from what it does.
+"""A snapshot as the rows that the history keeps, and back: what seldom changes apart from what always does.
 
 Both directions are exact: a snapshot that was stored and read again gives the same figures. Not followed between the changes
 of a worker are its three lifetime counts, on which no figure rests.
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
@@ -32,7 +32,6 @@ __all__ = [
     "part_bodies",
     "parts_from_bodies",
     "profile_fields",
-    "unpacked_flags",
     "unpacked_speed",
     "unpacked_speeds",
     "worker_states",
@@ -49,18 +48,18 @@ _PROFILE_FIELDS = (
     "owner",
     "flagged",
     "trusted",
+    "measured",
+    "online",
+    "maintenance",
 )
 COUNTS = ("requests_fulfilled", "uncompleted_jobs", "uptime_s")
 """A worker's lifetime counts, on which no figure rests."""
 
-_FLAG_FIELDS = ("measured", "online", "maintenance")
-
 
 class WorkerState(NamedTuple):
-    """One worker as the history keeps it: its profile as JSON (null: gone), three flags in base three, its speed, its counts."""
+    """One worker as the history keeps it: its profile as JSON (null: gone), its speed, its counts."""
 
     profile: str | None
-    flags: int | None
     speed: float | None
     requests_fulfilled: int | None
     uncompleted_jobs: int | None
@@ -68,15 +67,15 @@ class WorkerState(NamedTuple):
 
     def kept_apart(self) -> tuple[object, ...]:
         """Return what makes two states differ: all but the lifetime counts."""
-        return self[:3]
+        return self[:2]
 
     def counts(self) -> dict[str, int | None]:
         """Return the lifetime counts, which are kept apart and seldom."""
-        return dict(zip(COUNTS, self[3:], strict=True))
+        return dict(zip(COUNTS, self[2:], strict=True))
 
 
 class ModelState(NamedTuple):
-    """One listed model as the history keeps it; ``listed`` false: it left the list."""
+    """One listed model as the history keeps it, its threads and speed apart from its queue; not ``listed``: it left the list."""
 
     listed: bool
     threads: int | None
@@ -85,8 +84,16 @@ class ModelState(NamedTuple):
     jobs: float | None
     eta_s: float | None
 
+    def served(self) -> dict[str, Any]:
+        """Return what changes with its workers."""
+        return {"listed": self.listed, "threads": self.threads, "job_speed": self.job_speed}
 
-GONE = WorkerState(None, None, None, None, None, None)
+    def queue(self) -> dict[str, float | None]:
+        """Return what changes with its requests."""
+        return {"queued_tokens": self.queued_tokens, "jobs": self.jobs, "eta_s": self.eta_s}
+
+
+GONE = WorkerState(None, None, None, None, None)
 UNLISTED = ModelState(False, None, None, None, None, None)  # noqa: FBT003 (a row's first column)
 
 
@@ -129,31 +136,10 @@ def unpacked_speeds(packed: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     return np.where(packed >= 0, packed / 10, -packed)
 
 
-def _packed_flags(values: Iterable[bool | None]) -> int:
-    packed = 0
-    for value in values:
-        packed = packed * 3 + (2 if value is None else int(value))
-    return packed
-
-
-def unpacked_flags(packed: int | None) -> dict[str, bool | None]:
-    """Return ``measured``, ``online`` and ``maintenance`` of a worker's packed flags.
-
-    >>> unpacked_flags(_packed_flags([True, None, False]))
-    {'measured': True, 'online': None, 'maintenance': False}
-    """
-    values: dict[str, bool | None] = {}
-    rest = packed or 0
-    for name in reversed(_FLAG_FIELDS):
-        rest, digit = divmod(rest, 3)
-        values[name] = None if digit == 2 else bool(digit)
-    return {name: values[name] for name in _FLAG_FIELDS}
-
-
 def profile_fields(body: str) -> dict[str, Any]:
     """Return what a worker declares by its profile, by the names of the workers frame.
 
-    >>> profile_fields('["w",["m"],512,4096,1,null,null,false,null]')["max_length"]
+    >>> profile_fields('["w",["m"],512,4096,1,null,null,false,null,true,true,false]')["max_length"]
     512
     """
     return dict(zip(_PROFILE_FIELDS, json.loads(body), strict=True))
@@ -164,9 +150,8 @@ def worker_states(workers: pl.DataFrame) -> dict[str, WorkerState]:
     states = {}
     for row in WORKERS.checked(workers).iter_rows(named=True):
         profile = json.dumps([row[name] for name in _PROFILE_FIELDS], ensure_ascii=False, separators=(",", ":"))
-        flags = _packed_flags(row[name] for name in _FLAG_FIELDS)
         counts = (row["requests_fulfilled"], row["uncompleted_jobs"], row["uptime_s"])
-        states[row["worker_id"]] = WorkerState(profile, flags, packed_speed(row["speed_tok_per_s"]), *counts)
+        states[row["worker_id"]] = WorkerState(profile, packed_speed(row["speed_tok_per_s"]), *counts)
     return states
 
 
@@ -176,7 +161,7 @@ def workers_frame(states: Mapping[str, WorkerState]) -> pl.DataFrame:
     for worker_id, state in states.items():
         if state.profile is None:
             continue
-        row = profile_fields(state.profile) | unpacked_flags(state.flags)
+        row = profile_fields(state.profile)
         row["worker_id"] = worker_id
         row["speed_tok_per_s"] = unpacked_speed(state.speed)
         row["requests_fulfilled"] = state.requests_fulfilled

@@ -23,6 +23,7 @@ from horde_policy.history.tables import (
     DELIVERIES,
     EVENTS,
     GAPS,
+    MODEL_QUEUES,
     MODEL_STATES,
     PART_STATES,
     POLLS,
@@ -212,7 +213,8 @@ class HistoryStore(Database):
         parts = part_bodies(snapshot)
         before = last if last is not None else _Last(row, 0, {}, {}, {})
         changed_workers = _changed(before.workers, workers, WorkerState.kept_apart, GONE, everything=keyframe)
-        changed_models = _changed(before.models, models, tuple, UNLISTED, everything=keyframe)
+        changed_models = _changed(before.models, models, ModelState.served, UNLISTED, everything=keyframe)
+        changed_queues = _changed(before.models, models, ModelState.queue, None, everything=keyframe)
         changed_parts = [(part, body) for part, body in parts.items() if keyframe or before.parts.get(part) != body]
         made = {
             WORKER_STATES: [self._worker_row(connection, name, state) for name, state in changed_workers],
@@ -222,20 +224,23 @@ class HistoryStore(Database):
                 if keyframe or name not in before.workers
             ],
             MODEL_STATES: [
-                {"model": self.numbers.label(connection, "model", name), **state._asdict()} for name, state in changed_models
+                {"model": self.numbers.label(connection, "model", name), **state.served()} for name, state in changed_models
+            ],
+            MODEL_QUEUES: [
+                {"model": self.numbers.label(connection, "model", name), **state.queue()} for name, state in changed_queues
             ],
             PART_STATES: [{"part": part, "body": body} for part, body in changed_parts],
         }
         for table, rows in made.items():
             if rows:
                 connection.execute(table.insert(), [{"source": source, "poll": poll, **values} for values in rows])
-        changes = len(changed_workers) + len(changed_models) + len(changed_parts)
+        changes = len(changed_workers) + len(changed_models) + len(changed_queues) + len(changed_parts)
         return _Last(row, poll if keyframe or last is None else last.keyframe, workers, models, parts), changes
 
     def _worker_row(self, connection: sa.Connection, worker_id: str, state: WorkerState) -> dict[str, Any]:
         profile = None if state.profile is None else self.numbers.profile(connection, state.profile)
         label = self.numbers.label(connection, "worker", worker_id)
-        return {"worker": label, "profile": profile, "flags": state.flags, "speed": state.speed}
+        return {"worker": label, "profile": profile, "speed": state.speed}
 
 
 def _may_write(connection: sa.Connection, source: int, owner: str | None) -> bool:
@@ -271,12 +276,17 @@ State = TypeVar("State", WorkerState, ModelState)
 
 
 def _changed(
-    before: Mapping[str, State], now: Mapping[str, State], told_apart: Callable[[State], object], left: State, *, everything: bool
+    before: Mapping[str, State],
+    now: Mapping[str, State],
+    told_apart: Callable[[State], object],
+    left: State | None,
+    *,
+    everything: bool,
 ) -> list[tuple[str, State]]:
-    """Return what a poll has to store: what is new or differs, or everything at a keyframe; and what left, always."""
+    """Return what a poll has to store: what is new or differs, or everything at a keyframe; and, as ``left``, what left."""
     kept = [
         (name, state)
         for name, state in now.items()
         if everything or name not in before or told_apart(before[name]) != told_apart(state)
     ]
-    return kept + [(name, left) for name in before if name not in now]
+    return kept if left is None else kept + [(name, left) for name in before if name not in now]

@@ -22,6 +22,7 @@ __all__ = [
     "GAPS",
     "LABELS",
     "META",
+    "MODEL_QUEUES",
     "MODEL_STATES",
     "PART_STATES",
     "POLLS",
@@ -86,7 +87,7 @@ PROFILES = sa.Table(
     sa.Column("digest", sa.Text, nullable=False, unique=True),
     sa.Column("body", sa.Text, nullable=False),
 )
-"""What a worker declares and seldom changes (name, models, sizes, threads, flags of its owner), each combination once."""
+"""What a worker declares and seldom changes (name, models, sizes, threads, its flags and its owner's), each combination once."""
 
 POLLS = sa.Table(
     "history_poll",
@@ -112,7 +113,6 @@ WORKER_STATES = sa.Table(
     sa.Column("poll", sa.Integer, primary_key=True, autoincrement=False),
     sa.Column("worker", sa.Integer, primary_key=True, autoincrement=False),
     sa.Column("profile", sa.Integer),
-    sa.Column("flags", sa.Integer),
     sa.Column("speed", sa.Float),
     sqlite_with_rowid=False,
 )
@@ -140,12 +140,22 @@ MODEL_STATES = sa.Table(
     sa.Column("listed", sa.Boolean, nullable=False),
     sa.Column("threads", sa.BigInteger),
     sa.Column("job_speed", sa.Float),
+    sqlite_with_rowid=False,
+)
+"""A model of the list from this poll on, as its workers serve it; ``listed`` false: it left the list."""
+
+MODEL_QUEUES = sa.Table(
+    "history_model_queue",
+    TABLES,
+    sa.Column("source", sa.Integer, primary_key=True),
+    sa.Column("poll", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("model", sa.Integer, primary_key=True, autoincrement=False),
     sa.Column("queued_tokens", sa.Float),
     sa.Column("jobs", sa.Float),
     sa.Column("eta_s", sa.Float),
     sqlite_with_rowid=False,
 )
-"""A model of the list from this poll on; ``listed`` false: it left the list."""
+"""What waits for a listed model from this poll on."""
 
 PART_STATES = sa.Table(
     "history_part_state",
@@ -158,7 +168,7 @@ PART_STATES = sa.Table(
 )
 """The other parts of a snapshot as JSON, when they changed."""
 
-STATE_TABLES = (WORKER_STATES, WORKER_COUNTS, MODEL_STATES, PART_STATES)
+STATE_TABLES = (WORKER_STATES, WORKER_COUNTS, MODEL_STATES, MODEL_QUEUES, PART_STATES)
 """The tables whose rows belong to a poll."""
 
 GAPS = sa.Table(

@@ -24,7 +24,7 @@ from horde_policy.history.labels import Numbers
 from horde_policy.history.recorder import GAP_FACTOR
 from horde_policy.history.states import COUNTS, packed_speeds
 from horde_policy.history.store import HistoryStore
-from horde_policy.history.tables import EVENTS, GAPS, MODEL_STATES, PART_STATES, POLLS, WORKER_COUNTS, WORKER_STATES
+from horde_policy.history.tables import EVENTS, GAPS, MODEL_QUEUES, MODEL_STATES, PART_STATES, POLLS, WORKER_COUNTS, WORKER_STATES
 
 __all__ = ["Imported", "export_history", "fleet_from_history", "import_history"]
 
@@ -141,7 +141,7 @@ class _Import:
         if name == "workers":
             rows = rows.with_columns(pl.col(*COUNTS).forward_fill().over("worker_id"))
         last = rows.group_by(KEYS[name], maintain_order=True).last().select(rows.columns)
-        gone = {"workers": pl.col("profile").is_null(), "models": ~pl.col("listed"), "parts": pl.lit(value=False)}[name]
+        gone = {"workers": pl.col("profile").is_null(), "models": ~pl.col("listed")}.get(name, pl.lit(value=False))
         return last.filter(~gone).with_columns(pl.lit(poll, pl.Int64).alias("poll"))
 
     def _add_states(self, name: str, rows: pl.DataFrame) -> None:
@@ -151,17 +151,17 @@ class _Import:
         elif name == "workers":
             values["worker"] = self._numbered(rows["worker_id"], partial(self.numbers.label, self.connection, "worker"))
             values["profile"] = self._numbered(rows["profile"], partial(self.numbers.profile, self.connection))
-            states = rows.select(
-                **values, flags="flags", speed=_packed(rows["speed_tok_per_s"]), **{name: name for name in COUNTS}
-            )
+            states = rows.select(**values, speed=_packed(rows["speed_tok_per_s"]), **{name: name for name in COUNTS})
             self._insert(WORKER_STATES, states.drop(COUNTS))
             counted = states.filter(~pl.all_horizontal(pl.col(*COUNTS).is_null()))
             self._insert(WORKER_COUNTS, counted.select("source", "poll", "worker", *COUNTS))
         else:
             values["model"] = self._numbered(rows["model"], partial(self.numbers.label, self.connection, "model"))
-            values["job_speed"] = _packed(rows["job_speed_tok_per_s"])
-            values |= {column: column for column in ("listed", "threads", "queued_tokens", "jobs", "eta_s")}
-            self._insert(MODEL_STATES, rows.select(**values))
+            if name == "models":
+                values |= {"listed": "listed", "threads": "threads", "job_speed": _packed(rows["job_speed_tok_per_s"])}
+                self._insert(MODEL_STATES, rows.select(**values))
+            else:
+                self._insert(MODEL_QUEUES, rows.select(**values, queued_tokens="queued_tokens", jobs="jobs", eta_s="eta_s"))
 
     def _numbered(self, texts: pl.Series, number: Callable[[str], int]) -> pl.Series:
         numbers = {text: number(text) for text in texts.drop_nulls().unique(maintain_order=True).to_list()}

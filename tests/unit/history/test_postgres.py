@@ -85,7 +85,7 @@ def test_the_same_history_as_on_sqlite(store: HistoryStore, tmp_path: Path) -> N
     assert trend(spans[0], ("a",), AllowanceSettings()).equals(trend(spans[1], ("a",), AllowanceSettings()))
     for each, folder in ((store, "pg"), (other, "sqlite")):
         export_history(each, tmp_path / folder, now=NOW)
-    for name in ("polls", "workers", "models", "parts", "gaps", "events"):
+    for name in ("polls", "workers", "models", "queues", "parts", "gaps", "events"):
         files = [pl.read_parquet(tmp_path / folder / f"{name}.parquet") for folder in ("pg", "sqlite")]
         assert files[0].equals(files[1]), name
     pruned = [prune(each, at(KEYFRAME_EVERY_POLLS + 20)) for each in (store, other)]
