@@ -7,6 +7,7 @@ and an end, without which no poll is written: it takes over from a recorder that
 
 import fcntl
 import os
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -97,6 +98,8 @@ class _SessionLock:
 
     def release(self) -> None:
         if self._session is not None:
+            with suppress(DBAPIError):  # the server frees it with the session too, only a moment later
+                self._session.execute(sa.select(sa.func.pg_advisory_unlock(self._key)))
             _drop(self._session)
             self._session = None
 

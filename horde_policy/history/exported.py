@@ -97,5 +97,5 @@ def _read_part(part: str, body: str) -> object:
 def _check_body(column: str, body: str, read: Callable[[str], object]) -> None:
     try:
         read(body)
-    except (ValueError, TypeError, KeyError, HordePolicyError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError, PolarsError, HordePolicyError) as error:
         raise InputError("export", f"column {column}", body, f"cannot be read: {error}") from error

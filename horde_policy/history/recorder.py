@@ -33,6 +33,8 @@ GAP_FACTOR = 1.75
 LEASE_FACTOR = 3.0
 LEASE_GRACE_S = 30.0
 LONGEST_WAIT_S = 900.0
+STANDBY_WAIT_S = 5.0
+"""One that stands by looks so often whether it may take over; of the source it asks nothing."""
 PACE_MARGIN = 0.005
 """Polls are by this share further apart than the interval: an answer that seems a moment too young, by a clock that is slewed or
 a program that was held up, is not asked for again by the source."""
@@ -117,7 +119,7 @@ class Recorder:
         """Poll once and store what changed; return how the recorder stands and how long it waits until the next poll."""
         try:
             if not self._take_over():
-                return self._become("standby", "another recorder holds this source", self.interval_s)
+                return self._become("standby", "another recorder holds this source", min(self.interval_s, STANDBY_WAIT_S))
             return self._note(self._poll())
         except StoreError as error:
             self._gap_reason = f"the store failed: {error}"

@@ -210,7 +210,7 @@ def test_a_server_away_for_an_hour_is_seen_while_it_lasts_and_a_gap_afterwards(
     tmp_path: Path, server: ChurningServer, forker: "subprocess.Popen[str]"
 ) -> None:
     path = str(tmp_path / "history.sqlite")
-    pace = 900.0
+    pace = 600.0
     recorders = Recorders(server.url, path, forker)
     run = recorders.start(pace=pace)
     wait_until(lambda: len(server.ticks_of(run)) >= 2)
