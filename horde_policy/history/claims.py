@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Protocol
 
 import sqlalchemy as sa
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from horde_policy.history.database import to_microseconds
 from horde_policy.history.labels import digest_of
@@ -81,7 +81,7 @@ class _SessionLock:
                 return True
             session = self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")
         except DBAPIError:
-            self.release()
+            self._end()
             return False
         try:
             for name, seconds in (("idle", 30), ("interval", 10)):  # a host that lost its power is noticed within a minute
@@ -98,8 +98,12 @@ class _SessionLock:
 
     def release(self) -> None:
         if self._session is not None:
-            with suppress(DBAPIError):  # the server frees it with the session too, only a moment later
+            with suppress(SQLAlchemyError):  # the server frees it with the session too, only a moment later
                 self._session.execute(sa.select(sa.func.pg_advisory_unlock(self._key)))
+        self._end()
+
+    def _end(self) -> None:
+        if self._session is not None:
             _drop(self._session)
             self._session = None
 
