@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.browser.conftest import App, Viewer
+from tests.browser.conftest import App, Viewer, until_true
 from tests.pages.conftest import write_history
 
 pytestmark = pytest.mark.browser
@@ -25,7 +25,7 @@ def test_the_keyboard_moves_the_queue_and_the_address_follows(demo: App, view: V
     tab.page.wait_for_url("**queue_by=100**")
     tab.page.wait_for_selector("td:has-text('Then')")
     tab.page.go_back()
-    tab.page.wait_for_function("!document.location.search.includes('queue_by')")
+    until_true(tab.page, "!document.location.search.includes('queue_by')")
 
 
 def test_a_span_drawn_over_the_trend_becomes_the_range(

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 from playwright.sync_api import Browser, Page
 
-from tests.browser.conftest import App, Viewer
+from tests.browser.conftest import App, Viewer, until_true
 
 pytestmark = pytest.mark.browser
 
@@ -47,7 +47,7 @@ def test_from_the_demo_to_a_report_that_opens_offline(demo: App, view: View, chr
     page.wait_for_selector(".main-svg")
     assert page.locator("h1").inner_text() == title
     assert page.locator(".js-plotly-plot").count() == 5
-    page.wait_for_function("() => document.querySelectorAll('.js-plotly-plot .main-svg').length >= 10")
+    until_true(page, "document.querySelectorAll('.js-plotly-plot .main-svg').length >= 10")
     assert page.locator(".js-plotly-plot .bars path, .js-plotly-plot .point path").count() > 20
     text = page.locator("body").inner_text()
     assert "60 copies superposed (synthetic load)" in text
@@ -74,9 +74,9 @@ def test_a_slider_moves_the_result_and_back_undoes_it(demo: App, view: View) -> 
     tab.page.keyboard.press("ArrowRight")
     tab.page.wait_for_url("**run=ceiling_tokens%3D2049*")
     tab.settled()
-    tab.page.wait_for_function("() => document.querySelector('h1').innerText.includes('2,049')")
+    until_true(tab.page, "document.querySelector('h1')?.innerText.includes('2,049')")
     tab.page.go_back()
-    tab.page.wait_for_function("() => document.querySelector('h1').innerText.includes('2,048')")
+    until_true(tab.page, "document.querySelector('h1')?.innerText.includes('2,048')")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

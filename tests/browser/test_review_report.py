@@ -11,7 +11,7 @@ from horde_policy.review.exported import Exported
 from horde_policy.review.findings import review_week
 from horde_policy.settings import AllowanceSettings
 from horde_policy.views.report import report_html
-from tests.browser.conftest import new_context
+from tests.browser.conftest import new_context, until_true
 from tests.unit.review.weeks import made_week
 from tests.unit.views.test_review_report import NOTHING, hostile_week
 
@@ -52,7 +52,7 @@ def opened(chromium: Browser, tmp_path: Path) -> Iterator[Callable[[Exported], P
 
 def test_it_opens_from_disk_with_every_figure_drawn_and_alive(opened: Callable[[Exported], Page]) -> None:
     page = opened(made_week())
-    page.wait_for_function("document.querySelectorAll('.chart .main-svg').length >= document.querySelectorAll('.chart').length")
+    until_true(page, "document.querySelectorAll('.chart .main-svg').length >= document.querySelectorAll('.chart').length")
     charts = page.locator(".chart.js-plotly-plot")
     assert charts.count() == page.locator("figure").count() >= 8
     for number in range(charts.count()):
@@ -81,8 +81,8 @@ def test_on_paper_every_figure_keeps_its_width(opened: Callable[[Exported], Page
     page = opened(made_week(hours=48))
     page.wait_for_selector(".chart .main-svg")
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
-    page.wait_for_function(
-        "[...document.querySelectorAll('.chart .main-svg')].every((svg) => svg.getBoundingClientRect().width <= 681)"
+    until_true(
+        page, "[...document.querySelectorAll('.chart .main-svg')].every((svg) => svg.getBoundingClientRect().width <= 681)"
     )
     page.emulate_media(media="print")
     assert page.locator(".modebar-container").first.is_hidden()
@@ -91,7 +91,7 @@ def test_on_paper_every_figure_keeps_its_width(opened: Callable[[Exported], Page
     assert len(paper) > 50_000
     page.emulate_media(media="screen")
     page.evaluate("dispatchEvent(new Event('afterprint'))")
-    page.wait_for_function("document.querySelector('.chart .main-svg').getBoundingClientRect().width > 700")
+    until_true(page, "document.querySelector('.chart .main-svg').getBoundingClientRect().width > 700")
 
 
 def test_hostile_names_do_nothing(opened: Callable[[Exported], Page]) -> None:
@@ -111,4 +111,4 @@ def test_on_a_narrow_screen_nothing_runs_over(opened: Callable[[Exported], Page]
     page = opened(hostile_week())
     page.set_viewport_size({"width": 390, "height": 800})
     page.wait_for_selector(".chart .main-svg")
-    page.wait_for_function("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+    until_true(page, "document.documentElement.scrollWidth <= document.documentElement.clientWidth")
