@@ -45,6 +45,16 @@ SECTIONS = {
             "What would other settings have done with real traffic, and who gains or loses by them?",
         ),
     ],
+    "Learn": [
+        shell.PageEntry(
+            PAGES / "learn" / "guide.py",
+            "guide",
+            "Guide",
+            ":material/school:",
+            "How does the allowance work? A workshop in eight steps on the demo, and the words.",
+            controls=False,
+        ),
+    ],
 }
 
 shell.frame(SECTIONS).run()

@@ -28,6 +28,7 @@ __all__ = [
     "SETTING_PARAMETERS",
     "SORTS",
     "TRIED_PARAMETERS",
+    "WORKSHOP_STEPS",
     "Parameter",
     "Query",
     "ViewState",
@@ -61,6 +62,7 @@ MOST_RUNS = 4
 """Settings that a replay compares with the baseline."""
 MOST_RUN_CHARACTERS = 500
 MOST_HOURS = 1_000_000
+WORKSHOP_STEPS = 8
 NO_RUN = "none"
 """Stands in an address for a replay of the baseline alone."""
 DEFAULT_FILL = str(FillRule(models="weighted"))
@@ -111,6 +113,8 @@ class ViewState:
         What the board shows and in which order.
     wall
         Whether the page is meant for a screen on a wall: large, without controls.
+    step
+        The step of the workshop that is being held, 0 for none; it goes along to every page.
     traffic, hours, copies, keep_percent, fill
         The traffic of a replay: its key, hours from and to after its first request (empty: all of it), how often it is
         superposed, which share of it is kept, the fill rule in words.
@@ -145,6 +149,7 @@ class ViewState:
     sort: str = "model"
     descending: bool = False
     wall: bool = False
+    step: int = 0
     traffic: str = "ragpulse_week1"
     hours: tuple[float, ...] = (24.0, 48.0)
     copies: int = 60
@@ -364,6 +369,7 @@ PARAMETERS: Final[tuple[Parameter, ...]] = (
     Parameter("sort", "sort", _one_of(SORTS), _one, shared=False),
     Parameter("descending", "descending", _flag, _bit, shared=False),
     Parameter("wall", "wall", _flag, _bit, shared=False),
+    Parameter("step", "step", _whole(0, WORKSHOP_STEPS), _one),
     Parameter("traffic", "traffic", _chosen, _one, shared=False),
     Parameter("hours", "hours", _hours, lambda hours: (hours_text(hours),), shared=False),
     Parameter("copies", "copies", _whole(1, MOST_COPIES), _one, shared=False),
