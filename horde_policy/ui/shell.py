@@ -13,6 +13,7 @@ import streamlit as st
 
 from horde_policy.errors import ConfigError
 from horde_policy.ui import address, controls, live
+from horde_policy.ui.sign_in import require_sign_in
 from horde_policy.views.guide import STEPS, link_query
 from horde_policy.views.state import ViewState
 from horde_policy.views.text import escape_markdown
@@ -149,6 +150,7 @@ def frame(sections: Mapping[str, Sequence[PageEntry]]) -> Navigation:
         initial_sidebar_state=SIDEBAR_PX,
     )
     st.logo(str(FOLDER / "wordmark.svg"), icon_image=str(FOLDER / "mark.svg"), size="large")
+    require_sign_in()
     address.begin_run()
     try:
         state, notes = address.read_state()

@@ -83,7 +83,7 @@ def test_every_page_that_a_step_opens_takes_its_link(app: NewApp) -> None:
     for number, step in enumerate(STEPS, start=1):
         for link in step.links:
             if link.page in FILES and link.page != "replay":  # a replay's run has tests of its own
-                shown = app().open(link.page, **link_query(link, number, AllowanceSettings()))  # type: ignore[arg-type]
+                shown = app().open(link.page, **link_query(link, number, AllowanceSettings()))
                 shown.assert_well()
                 assert shown.warnings == [], f"{step.title}: {link.label}"
                 opened += 1
