@@ -26,11 +26,6 @@ URL_SETTING = "HORDE_URL"
 RECORDED_SETTING = "HORDE_POLICY_RECORDED"
 CONTACT_SETTING = "HORDE_POLICY_CONTACT"
 
-TEST_SERVER_RECORDINGS = frozenset(
-    {"snapshot", "calm_snapshot", "later_nearly_everyone_gone", "joined_no_jobs_yet", "fresh_server"}
-)
-"""Bundled recordings of a test server: its answers are real, its workers are made up, which is said where they show."""
-
 
 @dataclass(frozen=True, slots=True)
 class Entry:
@@ -117,10 +112,10 @@ def _live(key: str, title: str, address: str, setting: str, *, clock: Clock, age
     return Entry(key, title, "live", urlsplit(api).netloc, build, api)
 
 
-def _recorded(folder: Path, taken: set[str], *, synthetic: bool = False) -> Entry:
+def _recorded(folder: Path, taken: set[str]) -> Entry:
     name = folder.resolve().name
     key = _slug(f"recorded-{name}", taken)
-    return Entry(key, name, "recorded", str(folder), lambda: RecordedSource(folder, synthetic=synthetic))
+    return Entry(key, name, "recorded", str(folder), lambda: RecordedSource(folder))
 
 
 def configured_sources(
@@ -170,6 +165,5 @@ def configured_sources(
             text = f"setting {RECORDED_SETTING}: {str(folder)!r} holds no recorded folder; it is left out"
             problems.append(Problem("bad_setting", RECORDED_SETTING, text))
         entries.extend(_recorded(inner, taken) for inner in found)
-    for inner in recorded_folders(bundled):
-        entries.append(_recorded(inner, taken, synthetic=inner.name in TEST_SERVER_RECORDINGS))
+    entries.extend(_recorded(inner, taken) for inner in recorded_folders(bundled))
     return Catalogue(tuple(entries), tuple(problems))
