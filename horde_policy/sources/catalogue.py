@@ -18,9 +18,11 @@ from horde_policy.sources.horde import HordeClient, LiveSource, api_address, cli
 from horde_policy.sources.recorded import RecordedSource, recorded_folders
 from horde_policy.sources.source import Source
 
-__all__ = ["DEMO_KEY", "PUBLIC_HORDE", "Catalogue", "Entry", "configured_sources"]
+__all__ = ["DEMO_KEY", "PUBLIC_HORDE", "PUBLIC_KEY", "URL_KEY", "Catalogue", "Entry", "configured_sources"]
 
 DEMO_KEY = "demo"
+PUBLIC_KEY = "aihorde"
+URL_KEY = "horde"
 PUBLIC_HORDE = "https://aihorde.net/api"
 URL_SETTING = "HORDE_URL"
 RECORDED_SETTING = "HORDE_POLICY_RECORDED"
@@ -147,14 +149,14 @@ def configured_sources(
     problems: list[Problem] = []
     entries = [
         Entry(DEMO_KEY, "Demo horde", "demo", "bundled, synthetic", lambda: DemoSource(clock)),
-        _live("aihorde", "AI Horde (public)", PUBLIC_HORDE, "the public AI Horde", clock=clock, agent=agent),
+        _live(PUBLIC_KEY, "AI Horde (public)", PUBLIC_HORDE, "the public AI Horde", clock=clock, agent=agent),
     ]
     configured = _configured_url(environment, secrets)
     if configured is not None:
         setting, address = configured
         try:
             title = urlsplit(api_address(setting, address)).netloc
-            entries.append(_live("horde", title, address, setting, clock=clock, agent=agent))
+            entries.append(_live(URL_KEY, title, address, setting, clock=clock, agent=agent))
         except ConfigError as error:
             problems.append(Problem("bad_setting", setting, f"{error}; this source is left out"))
     taken = {entry.key for entry in entries}
