@@ -25,8 +25,14 @@ SIDEBAR_PX = 220
 MARGINS = """<style>
 [data-testid="stMainBlockContainer"] { padding-left: clamp(0.9rem, 2.2vw, 2rem); padding-right: clamp(0.9rem, 2.2vw, 2rem); }
 [data-testid="stSidebarUserContent"] { padding-left: 0.9rem; padding-right: 0.9rem; }
+[data-testid="stCaptionContainer"] { color: inherit !important; opacity: 0.78; }
+.js-plotly-plot [class*="axislayer"] text, .js-plotly-plot [class*="xtitle"], .js-plotly-plot [class*="ytitle"] {
+  fill: currentColor !important; fill-opacity: 0.78 !important; }
+[data-testid="stButtonGroup"] [aria-checked="true"], [data-testid="stButtonGroup"] [aria-checked="true"] *,
+[data-testid="stButtonGroup"] [aria-pressed="true"] *, [data-testid="stSliderThumbValue"] { color: inherit !important; }
 </style>"""
-"""Streamlit's wide layout keeps 5 rem at each side, which no setting changes and a board has no room for."""
+"""What no setting changes: Streamlit's wide layout keeps 5 rem at each side, which a board has no room for, and its captions and
+the figures' axes are fainter than AA asks (4.5 to 1), which ``tests/browser/test_all_pages.py`` measures."""
 
 WALL = """<style>
 html { font-size: 19px; }
