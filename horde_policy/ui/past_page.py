@@ -24,6 +24,9 @@ from horde_policy.views.text import escape_markdown, instant
 __all__ = ["offer_csv", "show_changes", "show_firing", "show_states", "show_trend", "sparks", "trail_waits"]
 
 TRAIL_POINTS = 60
+FIRING_SHOWN = 3
+"""So many alerts stand above the board, the gravest; the others are folded away, so that the board is on the first screen."""
+
 ZOOM = "Draw over the figure from left to right to look at a shorter range."
 
 
@@ -43,15 +46,17 @@ def show_firing(opened: Opened, found: history.Past | str) -> None:
     if isinstance(found, str):
         return
     alerts = found.firing()
-    if alerts:
-        show_grid(
-            past.ALERT_COLUMNS,
-            past.alert_rows(alerts, found.last, address.links(opened.state).elsewhere),
-            key="overview.firing",
-            alt="Alerts that fire, with since when",
-            here="overview",
-            target="model",
-        )
+    rows = past.alert_rows(alerts, found.last, address.links(opened.state).elsewhere)
+    if rows:
+        _show_alerts(rows[:FIRING_SHOWN], "overview.firing")
+    if rows[FIRING_SHOWN:]:
+        with st.expander(past.more_firing(alerts[FIRING_SHOWN:]), icon=":material/notifications_active:"):
+            _show_alerts(rows[FIRING_SHOWN:], "overview.firing-more")
+
+
+def _show_alerts(rows: list[grid.Row], key: str) -> None:
+    alt = "Alerts that fire, with since when"
+    show_grid(past.ALERT_COLUMNS, rows, key=key, alt=alt, here="overview", target="model")
 
 
 def show_states(opened: Opened, found: history.Past | str) -> None:

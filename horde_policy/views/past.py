@@ -26,6 +26,7 @@ __all__ = [
     "change_rows",
     "changes_title",
     "marks_within",
+    "more_firing",
     "noted_rows",
     "spark",
     "states_over",
@@ -63,6 +64,19 @@ def alert_rows(alerts: Sequence[Alert], now: datetime, link: Callable[..., str])
         )
         for alert in alerts
     ]
+
+
+def more_firing(alerts: Sequence[Alert]) -> str:
+    """Return how many more alerts fire, and which, for the title of what folds them away.
+
+    >>> from datetime import UTC
+    >>> at = datetime(2026, 11, 29, tzinfo=UTC)
+    >>> more_firing([Alert(rule="at_floor", model=name, since=at) for name in "ab"] + [Alert(rule="stale", model=None, since=at)])
+    '3 more fire: 2 at the floor, 1 the data are stale'
+    """
+    counted = {rule: sum(alert.rule == rule for alert in alerts) for rule in ALERTS}
+    told = ", ".join(f"{count(number)} {ALERTS[rule]}" for rule, number in counted.items() if number)
+    return f"{count(len(alerts))} more {'fires' if len(alerts) == 1 else 'fire'}: {told}"
 
 
 # --- what changed -----------------------------------------------------------------------------------------------------------
