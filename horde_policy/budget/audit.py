@@ -24,12 +24,14 @@ __all__ = [
     "Audit",
     "BudgetStatus",
     "Labelled",
+    "LedgerLook",
     "WindowAudit",
     "WindowStatus",
     "audit_of",
     "budget_status",
     "holds_frame",
     "holds_in",
+    "look_at",
     "measured_excess",
     "windows_frame",
 ]
@@ -66,6 +68,15 @@ class BudgetStatus:
 
     name: str
     windows: tuple[WindowStatus, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LedgerLook:
+    """A ledger at one moment: every budget's running windows, and the requests whose cost is not written, the oldest first."""
+
+    at: datetime
+    budgets: tuple[BudgetStatus, ...]
+    holds: tuple[Hold, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,9 +152,20 @@ def holds_in(
     return [hold_of_row(row, prices, places.get(row[0], ())) for row in rows]
 
 
+def look_at(connection: sa.Connection, now: datetime, inputs: InputAssumption | None = None) -> LedgerLook:
+    """Return every budget with its running windows, and who holds what, all read at one moment."""
+    unwritten = holds_in(connection, unwritten=True)
+    return LedgerLook(at=now, budgets=tuple(_statuses(connection, now, inputs, unwritten)), holds=tuple(unwritten))
+
+
 def budget_status(connection: sa.Connection, now: datetime, inputs: InputAssumption | None = None) -> list[BudgetStatus]:
     """Return every budget with its running windows, by name; a window that nothing has used yet has zeros."""
-    unwritten = holds_in(connection, unwritten=True)
+    return _statuses(connection, now, inputs, holds_in(connection, unwritten=True))
+
+
+def _statuses(
+    connection: sa.Connection, now: datetime, inputs: InputAssumption | None, unwritten: Sequence[Hold]
+) -> list[BudgetStatus]:
     columns = (budgets.c.name, limits.c.limit_id, limits.c.kind, limits.c.zone, limits.c.limit_pico, limits.c.open_cap)
     found: dict[str, list[WindowStatus]] = {}
     query = (

@@ -36,7 +36,7 @@ MOST_CHARACTERS = 1_000_000
 def show_calculator(state: BudgetState, table: PriceTable | None) -> None:
     """Show the hold of a request body, line by line, at the page's prices and reservation."""
     st.header("One request, line by line", anchor=False)
-    left, right = st.columns([2, 3], gap="medium")
+    left, right = st.columns([2, 5], gap="medium")
     with left:
         st.session_state.setdefault("budget.body", EXAMPLE)
         body = st.text_area(

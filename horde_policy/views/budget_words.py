@@ -76,7 +76,7 @@ def limit_words(replay: BudgetReplay, *, chosen: bool) -> str:
     """Return the budget in words."""
     zone = "" if replay.window == "total" else f" ({replay.zone})"
     automatic = "" if chosen else ", half of what everything costs"
-    return f"{money_text(replay.limit_pico)} {WINDOW_WORDS[replay.window]}{zone}{automatic}"
+    return f"${exact_usd(replay.limit_pico)} {WINDOW_WORDS[replay.window]}{zone}{automatic}"
 
 
 def inputs_words(requests: PricedRequests, table: str, source: str, limit: str) -> list[tuple[str, str]]:

@@ -57,6 +57,12 @@ def _usd(pico: int) -> float:
     return pico / PICO_PER_USD
 
 
+def _faded(colour: str) -> str:
+    """Return a colour as the fill below its line."""
+    red, green, blue = (int(colour[at : at + 2], 16) for at in (1, 3, 5))
+    return f"rgba({red},{green},{blue},0.25)"
+
+
 def _places(rows: Rows) -> list[float]:
     """Return each setting's place: the reservations in steps of one, the alternatives apart."""
     return [index + (GAP if row["reserve_tokens"] is None else 0.0) for index, row in enumerate(rows)]
@@ -155,6 +161,7 @@ def _curve(
             yaxis=axis,
             line={"color": colour, "width": 2.5, "dash": dash},
             marker={"color": colour, "size": 9, "symbol": symbol},
+            cliponaxis=False,
             customdata=[[setting_name(rows[index]), words[index]] for index in indexes],
             hovertemplate="%{customdata[0]}: %{customdata[1]}<extra></extra>",
         )
@@ -190,7 +197,7 @@ def fig_outcomes(summary: pl.DataFrame, mode: Mode) -> go.Figure:
     """Return each setting's requests by outcome as one bar, with the share of the budget that was used at its end."""
     rows = summary.to_dicts()
     figure = base_figure(height_px=110 + 27 * len(rows))
-    names = [setting_name(row) for row in rows]
+    places = _places(rows)
     parts = [*PARTS, *([("refused_unpriced", "no price", "")] if any(row["refused_unpriced"] for row in rows) else [])]
     for column, words, outcome in parts:
         values = [row["admitted"] - row["cut"] if column == "settled" else row[column] for row in rows]
@@ -198,7 +205,7 @@ def fig_outcomes(summary: pl.DataFrame, mode: Mode) -> go.Figure:
             continue
         shares = [value / row["requests"] if row["requests"] else 0.0 for value, row in zip(values, rows, strict=True)]
         figure.add_bar(
-            y=names,
+            y=places,
             x=shares,
             orientation="h",
             name=words,
@@ -206,23 +213,26 @@ def fig_outcomes(summary: pl.DataFrame, mode: Mode) -> go.Figure:
                 "color": OUTCOMES[mode][outcome] if outcome else FAINT[mode],
                 "pattern": {"shape": OUTCOME_PATTERNS.get(outcome, "+"), "fillmode": "overlay", "size": 6, "solidity": 0.2},
             },
-            customdata=values,
+            customdata=[[setting_name(row), value] for row, value in zip(rows, values, strict=True)],
             text=[ratio(share) if share >= 0.08 else "" for share in shares],
             textposition="inside",
             insidetextanchor="middle",
             textangle=0,
-            hovertemplate="%{y}<br>" + words + ": %{x:.1%}, %{customdata:,} requests<extra></extra>",
+            hovertemplate="%{customdata[0]}<br>" + words + ": %{x:.1%}, %{customdata[1]:,} requests<extra></extra>",
         )
-    for name, row in zip(names, rows, strict=True):
+    for place, row in zip(places, rows, strict=True):
         figure.add_annotation(
-            x=1.01, y=name, xref="x", yref="y", text=f"{ratio(row['utilisation_ratio'])} used", showarrow=False, xanchor="left",
+            x=1.01, y=place, xref="x", yref="y", text=f"{ratio(row['utilisation_ratio'])} used", showarrow=False, xanchor="left",
             font={"size": 12, "color": TEXT[mode]},
         )  # fmt: skip
     figure.update_layout(barmode="stack", showlegend=True, legend={**LEGEND, "traceorder": "normal"}, bargap=0.22)
     figure.update_xaxes(
         range=[0, 1.2], tickvals=[0, 0.25, 0.5, 0.75, 1], tickformat=".0%", title={"text": "share of the requests"}
     )
-    figure.update_yaxes(autorange="reversed", type="category")
+    figure.update_yaxes(
+        autorange="reversed", tickvals=places, ticktext=[setting_name(row) for row in rows], showgrid=False,
+        title={"text": "reserved output (tokens)"},
+    )  # fmt: skip
     return figure
 
 
@@ -282,6 +292,7 @@ def fig_money(moments: pl.DataFrame, setting: str, limit_pico: int, *, dated: bo
             name=name,
             line={"color": colour, "width": 2 if fill != "none" else 1.5, "dash": dash},
             fill=fill,
+            fillcolor=_faded(colour),
             customdata=words,
             hovertemplate=name + ": %{customdata}<br>%{x}<extra></extra>",
         )
@@ -292,7 +303,7 @@ def fig_money(moments: pl.DataFrame, setting: str, limit_pico: int, *, dated: bo
         annotation_position="bottom left",
         annotation_font={"size": 11, "color": TEXT[mode]},
     )
-    figure.update_layout(showlegend=True, legend=LEGEND)
+    figure.update_layout(showlegend=True, legend={**LEGEND, "traceorder": "normal"})
     figure.update_yaxes(title={"text": "dollars"}, tickprefix="$", rangemode="tozero")
     _time_axis(figure, dated=dated)
     return figure
