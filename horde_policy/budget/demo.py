@@ -15,10 +15,10 @@ from horde_policy.clock import FixedClock
 __all__ = ["DEMO_BUDGETS", "make_demo_ledger"]
 
 DEMO_BUDGETS: dict[str, tuple[Limit, ...]] = {
-    "agents": (Limit("total", "25.00", open_cap=40),),
-    "assistant": (Limit("day", "6.00"), Limit("month", "90.00")),
-    "batch": (Limit("week", "12.00", "Europe/Berlin"),),
-    "trial": (Limit("total", "0.25"),),
+    "agents": (Limit("total", "2.50", open_cap=40),),
+    "assistant": (Limit("day", "1.50"), Limit("month", "20.00")),
+    "batch": (Limit("week", "0.75", "Europe/Berlin"),),
+    "trial": (Limit("total", "0.02"),),
 }
 OWNERS = ("gateway-a", "gateway-b", "gateway-c")
 ENDED = 90

@@ -114,7 +114,7 @@ class BudgetDesk:
         trace: Trace = self.library.trace(state.requests)
         bundled = BUNDLED.get(state.requests)
         named = uploaded if bundled is None else bundled.title
-        return from_trace(trace, named, priced_model(state, table), state)
+        return from_trace(trace, named, priced_model(state, table), table, state)
 
 
 def _keep(kept: OrderedDict[str, T], key: str, value: T, lock: threading.Lock) -> None:

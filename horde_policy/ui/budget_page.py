@@ -58,6 +58,9 @@ def show_trouble(opened: Opened) -> None:
     if opened.error is not None:
         st.error(escape_markdown(opened.error), title="Nothing could be replayed", icon=":material/error:")
     if opened.result is not None:
+        unpriced = words.unpriced_note(opened.result.replay)
+        if unpriced:
+            st.warning(escape_markdown(unpriced), icon=":material/money_off:")
         for problem in opened.result.replay.problems:
             show = st.warning if problem.level != "note" else st.info
             show(escape_markdown(problem.text), icon=":material/info:")

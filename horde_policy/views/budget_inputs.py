@@ -106,8 +106,10 @@ def asks_words(asks: str) -> str:
     return ASKS[asks] if asks in ASKS else f"{count(int(asks))} tokens"
 
 
-def from_trace(trace: Trace, title: str, model: str, state: BudgetState) -> PricedRequests:
+def from_trace(trace: Trace, title: str, model: str, table: PriceTable, state: BudgetState) -> PricedRequests:
     """Return a trace's requests with limits, durations and the input estimate assigned by the state's rules.
+
+    Requests without a real date are moved to where the newest price of the model begins.
 
     Raises
     ------
@@ -118,6 +120,11 @@ def from_trace(trace: Trace, title: str, model: str, state: BudgetState) -> Pric
     if not known.height:
         raise InputError("requests", "", title, "have no row with input and output tokens: they cannot be priced")
     _check_size(known)
+    newest = table.price(model)
+    first = known["created"].min()
+    moved = False
+    if not trace.dated and isinstance(first, datetime) and first < newest.valid_from:
+        moved, known = True, known.with_columns(pl.col("created") + (newest.valid_from - first))
     body = (pl.col("input_tokens").cast(pl.Float64) * 4 / state.input_ratio).ceil().clip(0, 4 * MAX_TOKENS).cast(pl.Int64)
     made = requests_from_traffic(
         known.select("created", "input_tokens", "output_tokens", _asked(state.asks).alias("max_length")),
@@ -132,7 +139,7 @@ def from_trace(trace: Trace, title: str, model: str, state: BudgetState) -> Pric
         f"asked for {asks_words(state.asks)}",
         f"answered in {FIRST_TOKEN_S:g} s and {state.pace_tok_per_s:g} tok/s",
         "input estimate exact" if exact else f"{state.input_ratio:g} real input tokens to one estimated",
-        f"all priced as {model}",
+        f"all priced as {model}" + (", at its newest price" if moved else ""),
     )
     return PricedRequests(frame=made, title=title, assumed=assumed, dated=trace.dated)
 

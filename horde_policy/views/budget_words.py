@@ -27,6 +27,7 @@ __all__ = [
     "setting_rows",
     "shown_settings",
     "summary_row",
+    "unpriced_note",
     "worst_sentences",
 ]
 
@@ -70,6 +71,15 @@ def headline(row: Mapping[str, Any]) -> str:
     really = f"{money_text(over)} was spent beyond the limit" if over else "nothing was spent beyond the limit"
     tokens = count(row["reserve_tokens"])
     return f"Reserving {tokens} tokens refuses {ratio(share)} of the requests early; {really}, the worst case was {bound}"
+
+
+def unpriced_note(replay: BudgetReplay) -> str:
+    """Return how many requests have no price, in one sentence; empty where all have one."""
+    unpriced = replay.summary["refused_unpriced"].max()
+    if not isinstance(unpriced, int) or not unpriced:
+        return ""
+    who = "1 request has" if unpriced == 1 else f"{count(unpriced)} requests have"
+    return f"{who} no price at the time of arrival, and a missing price is not zero: a hard budget refuses them."
 
 
 def limit_words(replay: BudgetReplay, *, chosen: bool) -> str:

@@ -41,6 +41,8 @@ PARTS: Final = (
     ("refused_at_limit", "refused at the limit", "refused"),
 )
 """Column of the summary, its words, and the outcome whose colour and pattern it has."""
+LEAST_LABELLED = 0.12
+"""The smallest share that is written into its bar."""
 GAP = 0.8
 """Between the reservations and the alternatives on the axis, in places."""
 
@@ -197,7 +199,7 @@ def fig_outcomes(summary: pl.DataFrame, mode: Mode) -> go.Figure:
     """Return each setting's requests by outcome as one bar, with the share of the budget that was used at its end."""
     rows = summary.to_dicts()
     figure = base_figure(height_px=110 + 27 * len(rows))
-    places = _places(rows)
+    places, names = _places(rows), [setting_name(row) for row in rows]
     parts = [*PARTS, *([("refused_unpriced", "no price", "")] if any(row["refused_unpriced"] for row in rows) else [])]
     for column, words, outcome in parts:
         values = [row["admitted"] - row["cut"] if column == "settled" else row[column] for row in rows]
@@ -214,7 +216,7 @@ def fig_outcomes(summary: pl.DataFrame, mode: Mode) -> go.Figure:
                 "pattern": {"shape": OUTCOME_PATTERNS.get(outcome, "+"), "fillmode": "overlay", "size": 6, "solidity": 0.2},
             },
             customdata=[[setting_name(row), value] for row, value in zip(rows, values, strict=True)],
-            text=[ratio(share) if share >= 0.08 else "" for share in shares],
+            text=[ratio(share) if share >= LEAST_LABELLED and outcome != "funded" else "" for share in shares],
             textposition="inside",
             insidetextanchor="middle",
             textangle=0,
@@ -222,15 +224,23 @@ def fig_outcomes(summary: pl.DataFrame, mode: Mode) -> go.Figure:
         )
     for place, row in zip(places, rows, strict=True):
         figure.add_annotation(
-            x=1.01, y=place, xref="x", yref="y", text=f"{ratio(row['utilisation_ratio'])} used", showarrow=False, xanchor="left",
+            x=1.01, y=place, xref="x", yref="y", text=ratio(row["utilisation_ratio"]), showarrow=False, xanchor="left",
             font={"size": 12, "color": TEXT[mode]},
         )  # fmt: skip
+    figure.add_annotation(
+        x=1.01,
+        y=-0.75,
+        text="used",
+        showarrow=False,
+        xanchor="left",
+        font={"size": 12, "color": FAINT[mode]},
+    )
     figure.update_layout(barmode="stack", showlegend=True, legend={**LEGEND, "traceorder": "normal"}, bargap=0.22)
     figure.update_xaxes(
-        range=[0, 1.2], tickvals=[0, 0.25, 0.5, 0.75, 1], tickformat=".0%", title={"text": "share of the requests"}
+        range=[0, 1.24], tickvals=[0, 0.25, 0.5, 0.75, 1], tickformat=".0%", title={"text": "share of the requests"}
     )
     figure.update_yaxes(
-        autorange="reversed", tickvals=places, ticktext=[setting_name(row) for row in rows], showgrid=False,
+        range=[(places[-1] if places else 0) + 0.6, -1.1], tickvals=places, ticktext=names, showgrid=False,
         title={"text": "reserved output (tokens)"},
     )  # fmt: skip
     return figure
