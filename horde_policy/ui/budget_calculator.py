@@ -67,12 +67,12 @@ def show_calculator(state: BudgetState, table: PriceTable | None) -> None:
             st.error(escape_markdown(str(error)), title="This request would be refused unread", icon=":material/error:")
             return
         st.markdown(
-            f"Held: **{escape_markdown('$' + words.exact_usd(held.hold_pico))}**, price {code_span(held.price.price_id)}, "
+            f"Held: **\\${words.exact_usd(held.hold_pico)}**, price {code_span(held.price.price_id)}, "
             f"reservation.output_tokens {count(state.reserve_tokens)}"
         )
         show_grid(words.LINE_COLUMNS, words.line_rows(held), key="budget.lines", alt="The hold of this request, line by line")
-        for sentence in (*notes, *words.worst_sentences(held, state.alike)):
-            st.markdown(f"- {escape_markdown(sentence)}")
+        for sentence in (*map(escape_markdown, notes), *map(words.own_words, words.worst_sentences(held, state.alike))):
+            st.markdown(f"- {sentence}")
 
 
 def _held(body: str, state: BudgetState, table: PriceTable) -> tuple[Reservation, list[str]]:

@@ -25,6 +25,7 @@ from horde_policy.ui.tables import show_grid
 from horde_policy.views import budget_ledger as words
 from horde_policy.views.budget_exports import LedgerStamp, in_dollars
 from horde_policy.views.budget_state import INPUTS
+from horde_policy.views.budget_words import own_words
 from horde_policy.views.exports import to_csv
 from horde_policy.views.state import ViewState
 from horde_policy.views.text import code_span, count, escape_markdown, instant
@@ -142,7 +143,7 @@ def _show_name(book: _Book, look: LedgerLook) -> None:
         )
     else:
         st.caption(f"{code_span(book.ledger.name)}, as of {instant(look.at)}")
-    st.markdown(f"**{escape_markdown(words.look_sentence(look))}**")
+    st.markdown(f"**{own_words(words.look_sentence(look))}**")
 
 
 def _assumption(ledger: Ledger, kind: str) -> tuple[InputAssumption, str]:

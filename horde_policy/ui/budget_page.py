@@ -50,7 +50,7 @@ def title_of(opened: Opened) -> str:
     """Return the page's answer in one sentence; its name where there is none."""
     if opened.result is None:
         return "Budget"
-    return escape_markdown(words.headline(words.summary_row(opened.result.replay, opened.state.reserve_tokens)))
+    return words.own_words(words.headline(words.summary_row(opened.result.replay, opened.state.reserve_tokens)))
 
 
 def show_trouble(opened: Opened) -> None:
@@ -60,7 +60,7 @@ def show_trouble(opened: Opened) -> None:
     if opened.result is not None:
         unpriced = words.unpriced_note(opened.result.replay)
         if unpriced:
-            st.warning(escape_markdown(unpriced), icon=":material/money_off:")
+            st.warning(words.own_words(unpriced), icon=":material/money_off:")
         for problem in opened.result.replay.problems:
             show = st.warning if problem.level != "note" else st.info
             show(escape_markdown(problem.text), icon=":material/info:")
@@ -69,8 +69,9 @@ def show_trouble(opened: Opened) -> None:
 def show_inputs(opened: Opened, result: Replayed) -> None:
     """Show what stands on every result: the requests, what of them is assumed, the prices, the limit."""
     limit = words.limit_words(result.replay, chosen=bool(opened.state.limit))
-    rows = words.inputs_words(result.requests, result.table.name, result.table.source, limit)
-    st.markdown("  \n".join(f"**{name}** {escape_markdown(text)}" for name, text in rows))
+    rows = words.inputs_words(result.requests, result.table.name, result.table.source)
+    lines = [f"**{name}** {escape_markdown(text)}" for name, text in rows]
+    st.markdown("  \n".join([*lines, f"**Limit** {words.own_words(limit)}"]))
 
 
 def show_figures(opened: Opened, result: Replayed) -> None:

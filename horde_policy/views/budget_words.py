@@ -19,10 +19,12 @@ __all__ = [
     "INTRODUCTION",
     "LINE_COLUMNS",
     "SETTING_COLUMNS",
+    "exact_usd",
     "headline",
     "inputs_words",
     "limit_words",
     "line_rows",
+    "own_words",
     "setting_name",
     "setting_rows",
     "shown_settings",
@@ -89,14 +91,13 @@ def limit_words(replay: BudgetReplay, *, chosen: bool) -> str:
     return f"${exact_usd(replay.limit_pico)} {WINDOW_WORDS[replay.window]}{zone}{automatic}"
 
 
-def inputs_words(requests: PricedRequests, table: str, source: str, limit: str) -> list[tuple[str, str]]:
+def inputs_words(requests: PricedRequests, table: str, source: str) -> list[tuple[str, str]]:
     """Return what stands on every result, as name and words."""
     assumed = ", ".join(requests.assumed) if requests.assumed else "nothing: the file says it all"
     return [
         ("Requests", f"{visible(requests.title)}: {count(requests.frame.height)} requests"),
         ("Assumed (synthetic)" if requests.assumed else "Assumed", assumed),
         ("Prices", f"{table}: {source}"),
-        ("Limit", limit),
     ]
 
 
@@ -189,6 +190,15 @@ def line_rows(held: Reservation) -> list[Row]:
         }
         rows.append(Row(id=str(number), cells=cells, pinned=last))
     return rows
+
+
+def own_words(text: str) -> str:
+    r"""Return a sentence of our own as Markdown: a dollar must not begin a formula. Never for a text from elsewhere.
+
+    >>> own_words("$1 of $2")
+    '\\$1 of \\$2'
+    """
+    return text.replace("$", "\\$")
 
 
 def exact_usd(pico: int) -> str:

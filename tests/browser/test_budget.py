@@ -52,7 +52,7 @@ def test_the_demo_shows_the_trade_off_and_files_say_where_they_are_from(demo: Ap
 
 def test_a_choice_is_in_the_link_and_back_undoes_it(demo: App, view: View) -> None:
     tab = shown(view(demo).open("budget", **SMALL))
-    limit = tab.page.get_by_label("Limit ($)")
+    limit = tab.page.get_by_role("textbox", name="Limit ($)")
     limit.fill("0.50")
     limit.press("Enter")
     tab.page.wait_for_url("**budget_limit=0.50*")
@@ -66,7 +66,7 @@ def test_a_choice_is_in_the_link_and_back_undoes_it(demo: App, view: View) -> No
 
 def test_the_calculator_answers_what_is_typed(demo: App, view: View) -> None:
     tab = shown(view(demo).open("budget", **SMALL))
-    body = tab.page.get_by_label("Request body (JSON)")
+    body = tab.page.get_by_role("textbox", name="Request body (JSON)")
     body.fill('{"model": "large", "max_tokens": 1000, "messages": []}')
     body.press("Control+Enter")
     lines = tab.page.locator(".grid tr", has_text="1,000 reserved; limit 1,000")
@@ -97,8 +97,7 @@ def test_a_ledger_is_live(new_app: Callable[..., App], view: View, tmp_path: Pat
     assert tab.page.get_by_text("made-up").count() == 0
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("size", [(1280, 720), (390, 844)])
+@pytest.mark.parametrize(("scheme", "size"), [("dark", (1280, 720)), ("light", (390, 844))])
 def test_it_is_usable_in_both_themes_and_on_a_phone(demo: App, view: View, scheme: str, size: tuple[int, int]) -> None:
     tab = shown(view(demo, color_scheme=scheme, viewport={"width": size[0], "height": size[1]}).open("budget", **SMALL))
     wider = "() => document.documentElement.scrollWidth - document.documentElement.clientWidth"
