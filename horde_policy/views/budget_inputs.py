@@ -1,7 +1,7 @@
 """Requests and a limit for a budget replay: from a trace and what is assumed where it says nothing, or from a file that says all.
 
 A public trace knows arrivals and tokens. What clients asked for, how long an answer took, how far the input estimate was off and
-which model it was priced as are assumed by named rules, and stand on every result (decision 0176).
+which model it was priced as are assumed by named rules, and stand on every result (decision 0181).
 """
 
 from dataclasses import dataclass
