@@ -10,6 +10,7 @@ from horde_policy.budget.price_table import PriceTable
 from horde_policy.budget.reservation import Reservation, reserve_cost
 from horde_policy.clock import SystemClock
 from horde_policy.errors import InputError, MissingPriceError
+from horde_policy.sources.demo import BUNDLED_FOLDER
 from horde_policy.ui.address import seed
 from horde_policy.ui.budget_controls import write_budget
 from horde_policy.ui.tables import show_grid
@@ -20,15 +21,7 @@ from horde_policy.views.text import code_span, count, escape_markdown
 
 __all__ = ["show_calculator"]
 
-EXAMPLE = """{
-  "model": "large",
-  "max_tokens": 8000,
-  "max_completion_tokens": 32000,
-  "n": 2,
-  "messages": [
-    {"role": "user", "content": "Write the tests first, then the parser."}
-  ]
-}"""
+EXAMPLE_FILE = BUNDLED_FOLDER / "prices" / "example-request.json"
 """Both limit fields at once, and two answers: what the rules about them do shows in the lines."""
 MOST_CHARACTERS = 1_000_000
 
@@ -38,7 +31,7 @@ def show_calculator(state: BudgetState, table: PriceTable | None) -> None:
     st.header("One request, line by line", anchor=False)
     left, right = st.columns([2, 5], gap="medium")
     with left:
-        st.session_state.setdefault("budget.body", EXAMPLE)
+        st.session_state.setdefault("budget.body", EXAMPLE_FILE.read_text(encoding="utf-8").strip())
         body = st.text_area(
             "Request body (JSON)",
             key="budget.body",

@@ -14,7 +14,7 @@ import polars as pl
 import streamlit as st
 
 from horde_policy.budget.price_table import PriceTable, load_prices, parse_prices
-from horde_policy.budget.requests import REQUIRED, load_requests
+from horde_policy.budget.requests import has_own_layout, load_requests
 from horde_policy.budget.simulate import DEFAULT_RESERVES, BudgetReplay, budget_moments, replay_budget
 from horde_policy.errors import InputError
 from horde_policy.imports.trace_frame import Trace
@@ -66,7 +66,7 @@ class BudgetDesk:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / f"upload{ending}"
             path.write_bytes(content)
-            if not _has_own_layout(path):
+            if not has_own_layout(path):
                 return self.library.add(name, content)[0]
             frame = load_requests(path)
         key = upload_key(content)
@@ -125,15 +125,6 @@ def _keep(kept: OrderedDict[str, T], key: str, value: T, lock: threading.Lock) -
         uploads = [name for name in kept if name not in PRICE_TABLES]
         for name in uploads[:-KEPT_UPLOADS]:
             del kept[name]
-
-
-def _has_own_layout(path: Path) -> bool:
-    """Return whether a file has the columns of a budget replay's requests."""
-    try:
-        names = pl.read_parquet_schema(path) if path.suffix == ".parquet" else pl.read_csv(path, n_rows=0).columns
-    except (OSError, pl.exceptions.PolarsError):
-        return False
-    return set(REQUIRED) <= set(names)
 
 
 @st.cache_resource(show_spinner=False)

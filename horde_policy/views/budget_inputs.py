@@ -106,7 +106,9 @@ def asks_words(asks: str) -> str:
     return ASKS[asks] if asks in ASKS else f"{count(int(asks))} tokens"
 
 
-def from_trace(trace: Trace, title: str, model: str, table: PriceTable, state: BudgetState) -> PricedRequests:
+def from_trace(
+    trace: Trace, title: str, model: str, table: PriceTable, state: BudgetState, *, most: int | None = MOST_REQUESTS
+) -> PricedRequests:
     """Return a trace's requests with limits, durations and the input estimate assigned by the state's rules.
 
     Requests without a real date are moved to where the newest price of the model begins.
@@ -114,20 +116,23 @@ def from_trace(trace: Trace, title: str, model: str, table: PriceTable, state: B
     Raises
     ------
     InputError
-        No request with both token counts, or more than :data:`MOST_REQUESTS`.
+        No request with both token counts, or more than ``most`` (null: any number).
     """
     known = trace.frame.filter(pl.col("input_tokens").is_not_null() & pl.col("output_tokens").is_not_null())
     if not known.height:
         raise InputError("requests", "", title, "have no row with input and output tokens: they cannot be priced")
-    _check_size(known)
+    _check_size(known, most)
     newest = table.price(model)
     first = known["created"].min()
     moved = False
     if not trace.dated and isinstance(first, datetime) and first < newest.valid_from:
         moved, known = True, known.with_columns(pl.col("created") + (newest.valid_from - first))
     body = (pl.col("input_tokens").cast(pl.Float64) * 4 / state.input_ratio).ceil().clip(0, 4 * MAX_TOKENS).cast(pl.Int64)
+    asked, wanted = _asked(state.asks), f"asked for {asks_words(state.asks)}"
+    if "max_length" in known.columns and known["max_length"].null_count() == 0:
+        asked, wanted = pl.col("max_length"), ""
     made = requests_from_traffic(
-        known.select("created", "input_tokens", "output_tokens", _asked(state.asks).alias("max_length")),
+        known.select("created", "input_tokens", "output_tokens", asked.alias("max_length")),
         model=model,
         tokens_per_s=state.pace_tok_per_s,
         first_token_s=FIRST_TOKEN_S,
@@ -136,7 +141,7 @@ def from_trace(trace: Trace, title: str, model: str, table: PriceTable, state: B
     if not exact:
         made = checked_requests(made.with_columns(body.alias("body_bytes")))
     assumed = (
-        f"asked for {asks_words(state.asks)}",
+        *filter(None, [wanted]),
         f"answered in {FIRST_TOKEN_S:g} s and {state.pace_tok_per_s:g} tok/s",
         "input estimate exact" if exact else f"{state.input_ratio:g} real input tokens to one estimated",
         f"all priced as {model}" + (", at its newest price" if moved else ""),
@@ -144,24 +149,24 @@ def from_trace(trace: Trace, title: str, model: str, table: PriceTable, state: B
     return PricedRequests(frame=made, title=title, assumed=assumed, dated=trace.dated)
 
 
-def from_file(frame: pl.DataFrame, title: str) -> PricedRequests:
+def from_file(frame: pl.DataFrame, title: str, *, most: int | None = MOST_REQUESTS) -> PricedRequests:
     """Return recorded requests that say everything themselves.
 
     Raises
     ------
     InputError
-        No request, or more than :data:`MOST_REQUESTS`.
+        No request, or more than ``most`` (null: any number).
     """
     if not frame.height:
         raise InputError("requests", "", title, "have no row: there is nothing to replay")
-    _check_size(frame)
+    _check_size(frame, most)
     return PricedRequests(frame=frame, title=title, assumed=(), dated=True)
 
 
-def _check_size(frame: pl.DataFrame) -> None:
-    if frame.height > MOST_REQUESTS:
+def _check_size(frame: pl.DataFrame, most: int | None) -> None:
+    if most is not None and frame.height > most:
         hint = "use the command budget replay, which has no limit"
-        raise InputError("requests", "", frame.height, f"are more than the page's {MOST_REQUESTS:,}", hint=hint)
+        raise InputError("requests", "", frame.height, f"are more than the page's {most:,}", hint=hint)
 
 
 def limit_of(requests: pl.DataFrame, table: PriceTable, state: BudgetState) -> str:

@@ -57,7 +57,7 @@ def test_a_choice_is_in_the_link_and_back_undoes_it(demo: App, view: View) -> No
     limit.press("Enter")
     tab.page.wait_for_url("**budget_limit=0.50*")
     tab.page.get_by_text("$0.5 in all").wait_for()
-    other = shown(view(demo))
+    other = view(demo)
     other.page.goto(tab.page.url)
     other.page.get_by_text("$0.5 in all").wait_for()
     tab.page.go_back()
