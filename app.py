@@ -44,6 +44,13 @@ SECTIONS = {
             ":material/replay:",
             "What would other settings have done with real traffic, and who gains or loses by them?",
         ),
+        shell.PageEntry(
+            PAGES / "lab" / "budget.py",
+            "budget",
+            "Budget",
+            ":material/account_balance_wallet:",
+            "What does a hard budget refuse, how far can it be overspent, and who holds what now?",
+        ),
     ],
     "Learn": [
         shell.PageEntry(

@@ -17,6 +17,7 @@ from horde_policy.replay.fill import MOST_COPIES
 from horde_policy.replay.fill_rule import FillRule
 from horde_policy.settings import AllowanceSettings
 from horde_policy.units import DEFAULT_MAX_CONTEXT_TOKENS, DEFAULT_MAX_LENGTH_TOKENS, MAX_LENGTH_LIMIT_TOKENS
+from horde_policy.views.budget_state import BUDGET_NAMES, BudgetState, parse_budget_state
 from horde_policy.views.words import STATES
 
 __all__ = [
@@ -127,6 +128,8 @@ class ViewState:
     queue_change_tokens, lost, added_tok_per_s, added_max_length, tried
         What the model page tries: a longer or shorter queue, workers lost by id, a worker added (0 tok/s: none) and its size,
         other settings (null: those in force).
+    budget
+        What the Budget page shows.
 
     Examples
     --------
@@ -165,6 +168,7 @@ class ViewState:
     added_tok_per_s: int = 0
     added_max_length: int = 4096
     tried: AllowanceSettings | None = None
+    budget: BudgetState = field(default_factory=BudgetState)
 
     def changed(self, **changes: object) -> Self:
         """Return the state with some fields replaced.
@@ -199,7 +203,7 @@ class ViewState:
         query |= _changed_settings(SETTING_PARAMETERS, self.settings, base)
         if self.tried is not None and not only_shared:
             query |= _changed_settings(TRIED_PARAMETERS, self.tried, self.settings)
-        return query
+        return query if only_shared else query | self.budget.query()
 
 
 def _changed_settings(names: Mapping[str, str], settings: AllowanceSettings, base: AllowanceSettings) -> dict[str, list[str]]:
@@ -505,7 +509,9 @@ def parse_view_state(query: Query, base: AllowanceSettings) -> tuple[ViewState, 
     if tried != settings:
         values["tried"] = tried
     setting_notes += tried_notes
-    known = {p.name for p in PARAMETERS} | set(SETTING_PARAMETERS) | set(TRIED_PARAMETERS)
+    values["budget"], budget_notes = parse_budget_state(query)
+    notes += budget_notes
+    known = {p.name for p in PARAMETERS} | set(SETTING_PARAMETERS) | set(TRIED_PARAMETERS) | BUDGET_NAMES
     strange = [f"The link's {shown(name)[1:-1]} is left out: no page knows it." for name in query if name not in known]
     state = ViewState(settings=settings).changed(**values)
     return state, (*notes, *setting_notes, *strange)

@@ -22,7 +22,7 @@ BASE = AllowanceSettings()
 
 
 def test_every_field_but_the_settings_has_its_parameter() -> None:
-    assert {p.field for p in PARAMETERS} | {"settings", "tried"} == {f.name for f in fields(ViewState)}
+    assert {p.field for p in PARAMETERS} | {"settings", "tried", "budget"} == {f.name for f in fields(ViewState)}
     settings = [*SETTING_PARAMETERS, *TRIED_PARAMETERS]
     assert len({p.name for p in PARAMETERS} | set(settings)) == len(PARAMETERS) + len(settings)
 
