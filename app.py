@@ -44,6 +44,13 @@ SECTIONS = {
             ":material/replay:",
             "What would other settings have done with real traffic, and who gains or loses by them?",
         ),
+        shell.PageEntry(
+            PAGES / "lab" / "sweep.py",
+            "sweep",
+            "Sweep",
+            ":material/grid_on:",
+            "Which settings should be chosen, how sure is that, and what would it cost?",
+        ),
     ],
 }
 

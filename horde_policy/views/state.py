@@ -17,6 +17,7 @@ from horde_policy.replay.fill import MOST_COPIES
 from horde_policy.replay.fill_rule import FillRule
 from horde_policy.settings import AllowanceSettings
 from horde_policy.units import DEFAULT_MAX_CONTEXT_TOKENS, DEFAULT_MAX_LENGTH_TOKENS, MAX_LENGTH_LIMIT_TOKENS
+from horde_policy.views.sweep_state import SWEEP_NAMES, SweepAsked, parse_sweep_asked
 from horde_policy.views.words import STATES
 
 __all__ = [
@@ -123,6 +124,8 @@ class ViewState:
     queue_change_tokens, lost, added_tok_per_s, added_max_length, tried
         What the model page tries: a longer or shorter queue, workers lost by id, a worker added (0 tok/s: none) and its size,
         other settings (null: those in force).
+    sweep
+        What the Sweep page shows.
 
     Examples
     --------
@@ -160,6 +163,7 @@ class ViewState:
     added_tok_per_s: int = 0
     added_max_length: int = 4096
     tried: AllowanceSettings | None = None
+    sweep: SweepAsked = field(default_factory=SweepAsked)
 
     def changed(self, **changes: object) -> Self:
         """Return the state with some fields replaced.
@@ -194,7 +198,7 @@ class ViewState:
         query |= _changed_settings(SETTING_PARAMETERS, self.settings, base)
         if self.tried is not None and not only_shared:
             query |= _changed_settings(TRIED_PARAMETERS, self.tried, self.settings)
-        return query
+        return query if only_shared else query | self.sweep.query()
 
 
 def _changed_settings(names: Mapping[str, str], settings: AllowanceSettings, base: AllowanceSettings) -> dict[str, list[str]]:
@@ -498,8 +502,9 @@ def parse_view_state(query: Query, base: AllowanceSettings) -> tuple[ViewState, 
     tried, tried_notes = _read_settings(query, settings, TRIED_PARAMETERS)
     if tried != settings:
         values["tried"] = tried
-    setting_notes += tried_notes
-    known = {p.name for p in PARAMETERS} | set(SETTING_PARAMETERS) | set(TRIED_PARAMETERS)
+    values["sweep"], sweep_notes = parse_sweep_asked(query)
+    setting_notes += [*tried_notes, *sweep_notes]
+    known = {p.name for p in PARAMETERS} | set(SETTING_PARAMETERS) | set(TRIED_PARAMETERS) | SWEEP_NAMES
     strange = [f"The link's {shown(name)[1:-1]} is left out: no page knows it." for name in query if name not in known]
     state = ViewState(settings=settings).changed(**values)
     return state, (*notes, *setting_notes, *strange)
