@@ -26,6 +26,7 @@ from horde_policy.sweep.grid import Plan
 from horde_policy.sweep.identity import engine_digest
 from horde_policy.sweep.inputs import SweepInputs
 from horde_policy.sweep.judge import Judgement, Question, judge
+from horde_policy.sweep.proposal import Proposal, propose
 from horde_policy.sweep.run import Sweep, SweepProgress, run_sweep
 from horde_policy.sweep.shelf import Shelf
 
@@ -76,6 +77,7 @@ class SweepDesk:
     jobs: OrderedDict[str, SweepJob] = field(default_factory=OrderedDict)
     sweeps: OrderedDict[str, Sweep] = field(default_factory=OrderedDict)
     judged: OrderedDict[tuple[str, int, str], Judgement] = field(default_factory=OrderedDict)
+    proposals: OrderedDict[tuple[int, str | None], tuple[Judgement, Proposal]] = field(default_factory=OrderedDict)
     lock: threading.RLock = field(default_factory=threading.RLock)
     queue: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "sweep"))
 
@@ -157,6 +159,23 @@ class SweepDesk:
             self.judged[place] = made
             while len(self.judged) > KEPT_JUDGEMENTS:
                 self.judged.popitem(last=False)
+        return made
+
+    def proposal(self, judgement: Judgement, sweep: Sweep, point: str | None) -> Proposal | None:
+        """Return the proposal for a point, or for the recommended one (null); null where there is none to make."""
+        if judgement.baseline is None or (point is None and judgement.recommended is None):
+            return None
+        place = (id(judgement), point or judgement.recommended)
+        with self.lock:
+            known = self.proposals.get(place)
+            if known is not None and known[0] is judgement:  # an id may be given again when its owner is gone
+                self.proposals.move_to_end(place)
+                return known[1]
+        made = propose(judgement, sweep.stamp, point)
+        with self.lock:
+            self.proposals[place] = (judgement, made)
+            while len(self.proposals) > KEPT_JUDGEMENTS:
+                self.proposals.popitem(last=False)
         return made
 
     def _keep(self, key: str, sweep: Sweep) -> None:

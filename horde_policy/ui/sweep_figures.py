@@ -61,9 +61,10 @@ def _heat(result: Result) -> None:
         _select("Figure", "metric", metric.key, {key: metric_words(m) for key, m in METRICS.items()}, width=210)
         _select("Of several settings", "others", asked.others, OTHERS_RULES, width=210)
         _held_settings(result, x, y, fixed)
+    marked = {"in force": judgement.baseline, "proposed": judgement.recommended, "looked at": result.point}
     heat = heat_of(judgement, x, y, metric, others=cast(Literal["best", "mean", "worst"], asked.others), fixed=fixed)
     show_figure(
-        maps.fig_heat(heat, result.names, proposed=judgement.recommended, point=result.point, mode=theme_mode()),
+        maps.fig_heat(heat, result.names, marked, theme_mode()),
         alt=maps.heat_alt(heat, OTHERS_RULES[asked.others]),
         key="sweep.heat",
         on_point=_open,
@@ -159,6 +160,8 @@ def show_looked_at(result: Result) -> None:
     if base is None:
         st.caption("The sweep lacks the settings in force, so there is nothing to compare with.")
         return
+    if result.point == base:
+        st.caption("These are the settings in force. Choose others above, or click a square, a dot or a row, to compare them.")
     rows = sweep_tables.compared_rows(result.judgement, result.point)
     show_grid(sweep_tables.COMPARED_COLUMNS, rows, key="sweep.compared", alt="The settings looked at beside those in force")
     left, right = st.columns(2, gap="medium")

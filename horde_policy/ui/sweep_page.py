@@ -11,7 +11,7 @@ from horde_policy.clock import SystemClock
 from horde_policy.errors import HordePolicyError
 from horde_policy.sweep.files import sweep_content
 from horde_policy.sweep.judge import Judgement, Question
-from horde_policy.sweep.proposal import Proposal, propose
+from horde_policy.sweep.proposal import Proposal
 from horde_policy.sweep.run import Sweep
 from horde_policy.ui import address, live
 from horde_policy.ui.sweep_controls import go_on, show_sweeps
@@ -124,15 +124,9 @@ def _judged(state: ViewState, desk: SweepDesk, key: str, sweep: Sweep) -> Result
         judgement=judgement,
         names=names,
         point=point,
-        proposal=_proposed(judgement, sweep, None),
-        picked=_proposed(judgement, sweep, point),
+        proposal=desk.proposal(judgement, sweep, None),
+        picked=desk.proposal(judgement, sweep, point),
     )
-
-
-def _proposed(judgement: Judgement, sweep: Sweep, point: str | None) -> Proposal | None:
-    if judgement.baseline is None or (point is None and judgement.recommended is None):
-        return None
-    return propose(judgement, sweep.stamp, point)
 
 
 # --- a sweep that runs, or does not --------------------------------------------------------------------------------------

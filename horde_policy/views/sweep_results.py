@@ -77,15 +77,14 @@ class Level:
 
 @dataclass(frozen=True, slots=True)
 class Square:
-    """One square: its place on both axes, the figure (null: nothing to show, and why), and the point that a click opens."""
+    """One square: its place on both axes, the figure (null: none to show), the point that a click opens, and all its points."""
 
     x: int
     y: int
     value: float | None
     point: str
-    points: int
+    members: frozenset[str]
     feasible: int
-    baseline: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +151,7 @@ def heat_of(
     points, values = judgement.points, values_of(judgement, metric)
     first = judgement.question.objectives[0]
     scores = first.sign * points[first.metric.key].cast(pl.Float64).fill_null(float("nan")).to_numpy()
-    feasible, baseline, names = points["feasible"].to_numpy(), points["baseline"].to_numpy(), points["point"].to_list()
+    feasible, names = points["feasible"].to_numpy(), points["point"].to_list()
     kept = np.ones(points.height, bool)
     for name, value in fixed.items():
         kept &= np.array([held == value for held in points[name].to_list()], bool)
@@ -167,8 +166,7 @@ def heat_of(
                 eligible = members[feasible[members]]
                 chosen = _first_of(eligible if len(eligible) else members, scores)
                 value = _figure(values, members, eligible, chosen, others, better=metric.better)
-                in_force = bool(baseline[members].any())
-                squares.append(Square(x, y, value, names[chosen], len(members), len(eligible), in_force))
+                squares.append(Square(x, y, value, names[chosen], frozenset(names[k] for k in members), len(eligible)))
     return Heat(x_name, y_name, x_levels, y_levels, metric, tuple(squares))
 
 

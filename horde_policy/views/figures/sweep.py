@@ -26,7 +26,7 @@ TURN: Final[dict[Mode, float]] = {"light": 0.5, "dark": 0.62}
 
 OTHER: Final[dict[Mode, Mode]] = {"light": "dark", "dark": "light"}
 
-MARKS: Final = {"baseline": "◆", "proposed": "★", "looked at": "▣"}
+MARKS: Final = {"in force": "◆", "proposed": "★", "looked at": "▣"}
 LEGEND = {"orientation": "h", "yanchor": "bottom", "y": 1.02, "xanchor": "left", "x": 0, "font": {"size": 12}}
 
 
@@ -52,7 +52,7 @@ def axis_words(name: str) -> str:
     return f"{label} ({unit})" if unit else label
 
 
-def fig_heat(heat: Heat, names: Mapping[str, str], *, proposed: str | None, point: str | None, mode: Mode) -> go.Figure:
+def fig_heat(heat: Heat, names: Mapping[str, str], marked: Mapping[str, str | None], mode: Mode) -> go.Figure:
     """Return the squares of two settings; a click on a square names its point in ``customdata``.
 
     Plotly tells no click on a heatmap, so each square carries a marker that is not seen and takes it.
@@ -63,8 +63,8 @@ def fig_heat(heat: Heat, names: Mapping[str, str], *, proposed: str | None, poin
         The squares.
     names
         Point → settings in words.
-    proposed, point
-        The points that are marked.
+    marked
+        ``in force``, ``proposed`` and ``looked at`` → the point that is marked so in its square; null for none.
     mode
         The viewer's theme.
     """
@@ -94,7 +94,6 @@ def fig_heat(heat: Heat, names: Mapping[str, str], *, proposed: str | None, poin
                 type="rect", x0=square.x - 0.46, x1=square.x + 0.46, y0=square.y - 0.44, y1=square.y + 0.44,
                 line={"width": 1, "dash": "dot", "color": FAINT[mode]},
             )  # fmt: skip
-    marked = {square.point: _mark(square, proposed, point) for square in heat.squares}
     far = [0.0 if s.value is None or high <= low else (s.value - low) / (high - low) for s in heat.squares]
     inks = [
         TEXT[mode] if s.value is None or f <= TURN[mode] else TEXT[OTHER[mode]] for s, f in zip(heat.squares, far, strict=True)
@@ -103,7 +102,7 @@ def fig_heat(heat: Heat, names: Mapping[str, str], *, proposed: str | None, poin
         x=[square.x for square in heat.squares],
         y=[square.y for square in heat.squares],
         mode="markers+text",
-        text=[f"{short_figure(heat.metric, s.value)} {marked[s.point]}".strip() for s in heat.squares],
+        text=[f"{short_figure(heat.metric, s.value)} {_marks(s, marked)}".strip() for s in heat.squares],
         textfont={"size": 12, "color": inks},
         marker={"symbol": "square", "size": 34, "opacity": 0},
         selected={"marker": {"opacity": 0}},
@@ -130,14 +129,13 @@ def fig_heat(heat: Heat, names: Mapping[str, str], *, proposed: str | None, poin
 
 
 def _members(square: Square) -> str:
-    if square.points == 1:
+    if len(square.members) == 1:
         return "meets the constraints" if square.feasible else "does not meet the constraints"
-    return f"{square.points} settings share this square, {square.feasible} meet the constraints"
+    return f"{len(square.members)} settings share this square, {square.feasible} meet the constraints"
 
 
-def _mark(square: Square, proposed: str | None, point: str | None) -> str:
-    marks = [(square.baseline, "baseline"), (square.point == proposed, "proposed"), (square.point == point, "looked at")]
-    return "".join(MARKS[word] for held, word in marks if held)
+def _marks(square: Square, marked: Mapping[str, str | None]) -> str:
+    return "".join(MARKS[word] for word, point in marked.items() if point in square.members)
 
 
 def heat_alt(heat: Heat, others: str) -> str:
