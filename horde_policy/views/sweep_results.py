@@ -29,6 +29,9 @@ __all__ = [
 ]
 
 MOST_LEVELS: Final = 10
+ROUNDED: Final = 9
+"""Figures that differ in later digits only are equal."""
+
 GROUPS: Final = 8
 """A setting with more values than squares have room for is cut into so many groups of equally many points."""
 
@@ -41,9 +44,10 @@ def settings_of(judgement: Judgement, point: str) -> ReplaySettings:
 def named_points(judgement: Judgement) -> dict[str, str]:
     """Return point → its settings in words, best first in the deciding objective; those in force and the proposed are marked."""
     first = judgement.question.objectives[0]
+    score = (pl.col(first.metric.key) * -first.sign).round(ROUNDED)  # better is more, so its sign turned around stands first
     ordered = judgement.points.sort(
-        pl.col("feasible").not_(), pl.col(first.metric.key) * -first.sign, "point", nulls_last=True
-    )  # better is more, so its sign turned around stands first
+        pl.col("point") != (judgement.best or ""), ~pl.col("feasible"), score, ~pl.col("baseline"), "point", nulls_last=True
+    )
     base = None if judgement.baseline is None else settings_of(judgement, judgement.baseline)
     names: dict[str, str] = {}
     for row in ordered.iter_rows(named=True):
@@ -149,8 +153,7 @@ def heat_of(
         Other settings that are held at a value.
     """
     points, values = judgement.points, values_of(judgement, metric)
-    first = judgement.question.objectives[0]
-    scores = first.sign * points[first.metric.key].cast(pl.Float64).fill_null(float("nan")).to_numpy()
+    rank = {name: place for place, name in enumerate(named_points(judgement))}
     feasible, names = points["feasible"].to_numpy(), points["point"].to_list()
     kept = np.ones(points.height, bool)
     for name, value in fixed.items():
@@ -164,15 +167,10 @@ def heat_of(
             members = np.flatnonzero(kept & in_x & in_y)
             if len(members):
                 eligible = members[feasible[members]]
-                chosen = _first_of(eligible if len(eligible) else members, scores)
+                chosen = min((int(k) for k in members), key=lambda k: rank[names[k]])
                 value = _figure(values, members, eligible, chosen, others, better=metric.better)
                 squares.append(Square(x, y, value, names[chosen], frozenset(names[k] for k in members), len(eligible)))
     return Heat(x_name, y_name, x_levels, y_levels, metric, tuple(squares))
-
-
-def _first_of(members: Array, scores: Array) -> int:
-    known = np.nan_to_num(scores[members], nan=-np.inf)
-    return int(members[int(known.argmax())])
 
 
 def _figure(values: Array, members: Array, eligible: Array, chosen: int, others: str, *, better: str) -> float | None:
