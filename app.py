@@ -45,6 +45,13 @@ SECTIONS = {
             "What would other settings have done with real traffic, and who gains or loses by them?",
         ),
         shell.PageEntry(
+            PAGES / "lab" / "sweep.py",
+            "sweep",
+            "Sweep",
+            ":material/grid_on:",
+            "Which settings should be chosen, how sure is that, and what would it cost?",
+        ),
+        shell.PageEntry(
             PAGES / "lab" / "budget.py",
             "budget",
             "Budget",

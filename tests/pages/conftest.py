@@ -22,12 +22,14 @@ FILES = PAGES | {
     "replay": "pages/lab/replay.py",
     "guide": "pages/learn/guide.py",
     "budget": "pages/lab/budget.py",
+    "sweep": "pages/lab/sweep.py",
 }
 OWN_SETTINGS = (
     "HORDE_POLICY_HISTORY",
     "HORDE_POLICY_ANNOTATIONS",
     "HORDE_URL",
     "HORDE_POLICY_RECORDED",
+    "HORDE_POLICY_SWEEPS",
     "HORDE_POLICY_CONTACT",
     "HORDE_TEXT_FREE_OUTPUT_FLOOR",
     "HORDE_POLICY_LEDGER",
