@@ -26,5 +26,6 @@ if not opened.state.wall and not isinstance(past, str):
     choose_range(opened.state, past)
 board_page.show_board(opened, past_page.sparks(opened, past))
 if not opened.state.wall:
+    past_page.show_states(opened, past)
     past_page.show_changes(opened, past)
 show_problems(opened.snapshot)
