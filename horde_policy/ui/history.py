@@ -15,6 +15,7 @@ from horde_policy.history.alerting import firing_alerts
 from horde_policy.history.annotations import Annotation, read_annotations
 from horde_policy.history.demo import demo_history
 from horde_policy.history.fleet_span import FleetSpan, load_span
+from horde_policy.history.kept import KeptExport, kept_exports
 from horde_policy.history.presence import worker_periods, workers_over
 from horde_policy.history.reading import SourceSpan, gaps_between, sources_in
 from horde_policy.history.since import changes_over
@@ -29,7 +30,17 @@ from horde_policy.views.history import HISTORY_NEEDS, Range, range_of, range_tex
 from horde_policy.views.state import RANGES_S, ViewState
 from horde_policy.views.text import escape_markdown, visible
 
-__all__ = ["Past", "annotations", "choose_range", "drawn_range", "find_past", "open_store", "say_missing", "store_standing"]
+__all__ = [
+    "Past",
+    "annotations",
+    "choose_range",
+    "drawn_range",
+    "find_past",
+    "kept_metrics",
+    "open_store",
+    "say_missing",
+    "store_standing",
+]
 
 HISTORY_SETTING = "HORDE_POLICY_HISTORY"
 ANNOTATIONS_SETTING = "HORDE_POLICY_ANNOTATIONS"
@@ -279,6 +290,15 @@ def annotations() -> tuple[tuple[Annotation, ...], str | None]:
         return read_annotations(Path(configured)), None
     except InputError as error:
         return (), visible(str(error))
+
+
+def kept_metrics() -> tuple[KeptExport, ...]:
+    """Return what the configured history keeps of metrics exports; nothing where it cannot be read, which is said elsewhere."""
+    try:
+        store = open_store()
+        return () if store is None else kept_exports(store)
+    except HordePolicyError:
+        return ()
 
 
 def store_standing(now: datetime) -> tuple[StoreInfo, tuple[RecorderStatus, ...]] | str:
