@@ -46,6 +46,7 @@ HISTORY_SETTING = "HORDE_POLICY_HISTORY"
 ANNOTATIONS_SETTING = "HORDE_POLICY_ANNOTATIONS"
 
 SPANS_KEPT = 6
+TRENDS_KEPT = 24
 KEPT_FOR_S = 900
 
 
@@ -96,7 +97,8 @@ class Past:
     def trend(self, models: tuple[str, ...], shown: Range | None = None) -> pl.DataFrame:
         """Return how a request of these models went over the range, or over another one."""
         span = self.span(models or None, shown)
-        return trend(span, models, self.settings, max_length=self.max_length, context_tokens=self.context_tokens)
+        key = self._key(shown or self.shown)
+        return _trend(*key, models, self.settings, self.max_length, self.context_tokens, span)
 
     def trends(self, models: tuple[str, ...]) -> dict[str, pl.DataFrame]:
         """Return each model's own."""
@@ -133,6 +135,21 @@ def _span(
     store: str, source: str, start: datetime, end: datetime, models: tuple[str, ...] | None, _store: HistoryStore
 ) -> FleetSpan:
     return load_span(_store, start, end, models=models, with_horde_wide=models is None, source=source)
+
+
+@st.cache_resource(max_entries=TRENDS_KEPT, ttl=KEPT_FOR_S, show_spinner=False)
+def _trend(
+    store: str,
+    source: str,
+    start: datetime,
+    end: datetime,
+    models: tuple[str, ...],
+    settings: AllowanceSettings,
+    max_length: int,
+    context_tokens: int,
+    _span: FleetSpan,
+) -> pl.DataFrame:
+    return trend(_span, models, settings, max_length=max_length, context_tokens=context_tokens)
 
 
 @st.cache_resource(max_entries=SPANS_KEPT, ttl=KEPT_FOR_S, show_spinner=False)
