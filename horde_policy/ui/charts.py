@@ -18,6 +18,7 @@ def show_figure(
     key: str,
     config: Mapping[str, Any] = PLOTLY_CONFIG,
     on_box: Callable[[Any], None] | None = None,
+    on_point: Callable[[Any], None] | None = None,
 ) -> None:
     """Show a Plotly figure over the full width.
 
@@ -33,6 +34,8 @@ def show_figure(
         Of Plotly's tool bar.
     on_box
         Called with the ends on the axis x of a box that was drawn over the figure, as Plotly tells them.
+    on_point
+        Called with the first entry of the ``customdata`` of the mark that was clicked; a mark without any tells nothing.
 
     Raises
     ------
@@ -42,16 +45,19 @@ def show_figure(
     if not alt.strip():
         raise ValueError("a figure needs its alt text")
     arguments: dict[str, Any] = {"width": "stretch", "theme": "streamlit", "key": key, "config": dict(config), "alt": alt}
-    if on_box is None:
+    if on_box is None and on_point is None:
         st.plotly_chart(figure, **arguments)
         return
 
     def drawn() -> None:
-        boxes = st.session_state[key].selection.box
-        if boxes:
-            on_box(boxes[0]["x"])
+        selection = st.session_state[key].selection
+        if on_box is not None and selection.box:
+            on_box(selection.box[0]["x"])
+        data = next((point.get("customdata") for point in selection.points), None)
+        if on_point is not None and data:
+            on_point(data[0])
 
-    st.plotly_chart(figure, on_select=drawn, selection_mode="box", **arguments)
+    st.plotly_chart(figure, on_select=drawn, selection_mode="points" if on_box is None else "box", **arguments)
 
 
 def theme_mode() -> Mode:
