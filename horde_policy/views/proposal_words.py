@@ -104,7 +104,7 @@ _CAVEATS: Final[dict[str, Callable[[Facts], str]]] = {
     "few_days": lambda f: f"Chosen on {f['days']} days: at least {f['least']} days (or seeds) are needed to tell noise.",
     "within_noise": lambda _: "The difference in the deciding metric is within the noise.",
     "does_not_meet": lambda _: "These settings do not meet the constraints.",
-    "not_certain": lambda f: f"They are the best in {ratio(f['certainty'])} of the resamples of the days only.",
+    "not_certain": lambda f: f"The proposed settings are the best in {ratio(f['certainty'])} of the resamples of the days only.",
     "no_holdout": lambda _: "No day was held out: nothing shows how the choice does on days that had no say.",
     "holdout_disagrees": lambda f: f"On the {f['days']} days held out it is better on {f['better']} only.",
     "one_seed": lambda _: "One seed only: nothing shows how much the draws of the fill rule matter.",

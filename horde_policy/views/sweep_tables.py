@@ -5,6 +5,7 @@ from typing import Any, Final
 
 import polars as pl
 
+from horde_policy.replay.fill_rule import FillRule
 from horde_policy.sweep.axes import SETTINGS
 from horde_policy.sweep.judge import Judgement
 from horde_policy.sweep.noise import LEAST_BLOCKS
@@ -117,7 +118,7 @@ def rests_on(sweep: Sweep, judgement: Judgement) -> list[tuple[str, str]]:
         ),
         ("Fleet", _fleet(stamp)),
         ("Load", load),
-        ("Fill rule", "; ".join(visible(fill_words(fill)) for fill in rows["fill"].unique().sort(nulls_last=False).to_list())),
+        ("Fill rule", _fills(stamp, rows)),
         (
             "Days",
             f"chosen on {days_words(judgement.chosen_days)}, held out: {days_words(judgement.holdout_days)}; "
@@ -125,6 +126,13 @@ def rests_on(sweep: Sweep, judgement: Judgement) -> list[tuple[str, str]]:
         ),
     ]
     return [("Made up", ", ".join(made_up)), *found] if made_up else found
+
+
+def _fills(stamp: Mapping[str, Any], rows: pl.DataFrame) -> str:
+    fills = rows["fill"].unique().sort(nulls_last=False).to_list()
+    # a trace that leaves something out, under no rule of the grid's, was filled by the usual one
+    usual = None if stamp.get("names_everything") else str(FillRule())
+    return "; ".join(visible(fill_words(fill or usual)) for fill in fills)
 
 
 def _fleet(stamp: Mapping[str, Any]) -> str:

@@ -213,6 +213,10 @@ def test_a_load_that_is_too_much_for_a_page_is_sent_to_the_command(app: NewApp) 
     shown.assert_well()
     assert "requests to replay are more than the page's 400,000,000" in errors(shown)[0]
     assert "use the sweep command" in errors(shown)[0]
+    many = "{from = 1, to = 500, step = 1}"
+    shown = app().open("sweep", grid=f"ceiling_tokens = {many}\nfloor_tokens = {many}\n")
+    shown.assert_well()
+    assert "250000 combinations are more than the page's 10,000" in errors(shown)[0]
 
 
 def test_a_fill_rule_that_is_none_stands_under_its_field(app: NewApp) -> None:

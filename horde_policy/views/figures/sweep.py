@@ -7,7 +7,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from horde_policy.sweep.judge import Judgement
-from horde_policy.sweep.metrics import Metric
+from horde_policy.sweep.metrics import Array, Metric
 from horde_policy.views.figures.style import ACCENT, FAINT, TEXT, Mode, base_figure
 from horde_policy.views.sweep_results import Heat, Square, values_of
 from horde_policy.views.sweep_words import SETTING_WORDS, figure_words, metric_words
@@ -229,9 +229,9 @@ def fig_front(
             unselected={"marker": {"opacity": 1}},
         )
     figure.update_layout(showlegend=True, legend=LEGEND)
-    for axis, metric in (("x", x), ("y", y)):
+    for axis, metric, values in (("x", x, xs), ("y", y, ys)):
         unit = {"share": "", "s": " (s)", "tokens": " (tokens a day)"}[metric.unit]
-        settings: dict[str, Any] = {"title": {"text": metric_words(metric) + unit}, "showgrid": True}
+        settings: dict[str, Any] = {"title": {"text": metric_words(metric) + unit}, "showgrid": True, "range": _reach(values)}
         if metric.unit == "share":
             settings["tickformat"] = ".1~%"
         figure.update_layout({f"{axis}axis": settings})
@@ -252,6 +252,15 @@ def _spread(judgement: Judgement, metric: Metric, point: str, mode: Mode) -> dic
         return {"visible": False}
     width = judgement.comparison(point, metric).difference_half_width
     return {"visible": False} if width is None else {"array": [width], "color": FAINT[mode], "thickness": 1.2}
+
+
+def _reach(values: Array) -> list[float] | None:
+    """Return the range that shows every point, so that a whisker wider than all of them does not squeeze them together."""
+    known = values[~np.isnan(values)]
+    if not len(known) or known.min() == known.max():
+        return None
+    room = 0.08 * (known.max() - known.min())
+    return [float(known.min() - room), float(known.max() + room)]
 
 
 def _known(value: float) -> float | None:
