@@ -18,7 +18,12 @@ ROOT = Path(__file__).parents[2]
 PAGES = {name: f"pages/operate/{name}.py" for name in ("overview", "model", "workers", "sources")}
 """The pages that show a source with its status; the tests of every state of a source take each."""
 
-FILES = PAGES | {"replay": "pages/lab/replay.py", "sweep": "pages/lab/sweep.py"}
+FILES = PAGES | {
+    "replay": "pages/lab/replay.py",
+    "guide": "pages/learn/guide.py",
+    "budget": "pages/lab/budget.py",
+    "sweep": "pages/lab/sweep.py",
+}
 OWN_SETTINGS = (
     "HORDE_POLICY_HISTORY",
     "HORDE_POLICY_ANNOTATIONS",
@@ -27,6 +32,7 @@ OWN_SETTINGS = (
     "HORDE_POLICY_SWEEPS",
     "HORDE_POLICY_CONTACT",
     "HORDE_TEXT_FREE_OUTPUT_FLOOR",
+    "HORDE_POLICY_LEDGER",
 )
 
 

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from horde_policy.errors import InputError
 from horde_policy.settings import AllowanceSettings
+from horde_policy.views.budget_state import BUDGET_NAMES
 from horde_policy.views.state import (
     PARAMETERS,
     REFRESH_CHOICES_S,
@@ -23,8 +24,8 @@ BASE = AllowanceSettings()
 
 
 def test_every_field_but_the_settings_has_its_parameter() -> None:
-    assert {p.field for p in PARAMETERS} | {"settings", "tried", "sweep"} == {f.name for f in fields(ViewState)}
-    settings = [*SETTING_PARAMETERS, *TRIED_PARAMETERS, *SWEEP_NAMES]
+    assert {p.field for p in PARAMETERS} | {"settings", "tried", "budget", "sweep"} == {f.name for f in fields(ViewState)}
+    settings = [*SETTING_PARAMETERS, *TRIED_PARAMETERS, *SWEEP_NAMES, *BUDGET_NAMES]
     assert len({p.name for p in PARAMETERS} | set(settings)) == len(PARAMETERS) + len(settings)
 
 
