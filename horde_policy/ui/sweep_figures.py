@@ -164,6 +164,8 @@ def show_looked_at(result: Result) -> None:
         st.caption("These are the settings in force. Choose others above, or click a square, a dot or a row, to compare them.")
     rows = sweep_tables.compared_rows(result.judgement, result.point)
     show_grid(sweep_tables.COMPARED_COLUMNS, rows, key="sweep.compared", alt="The settings looked at beside those in force")
+    for metric in result.question.metrics:
+        st.caption(f"{metric_words(metric)}: {metric.text[:1].lower()}{metric.text[1:]}")
     left, right = st.columns(2, gap="medium")
     metric = result.question.objectives[0].metric
     words = {base: "in force"} | ({} if result.point == base else {result.point: "looked at"})
