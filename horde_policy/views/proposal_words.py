@@ -42,6 +42,8 @@ def summary_sentences(proposal: Proposal) -> list[str]:
     }[first.verdict]
     figures = f"{figure_words(metric, first.point)} in place of {figure_words(metric, first.baseline)}"
     sentences = [f"The {metric.phrase} becomes {figures}: {verdict}."]
+    if not proposal.judgement.row(str(proposal.judgement.baseline))["feasible"]:
+        sentences.insert(0, "The settings in force do not meet the constraints.")
     for comparison in proposal.comparisons[1 : len(question.objectives)]:
         phrase = METRICS[comparison.metric].phrase
         now, then = (figure_words(comparison.metric, value) for value in (comparison.baseline, comparison.point))

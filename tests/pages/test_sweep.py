@@ -100,6 +100,10 @@ def test_the_question_is_in_the_address_and_changes_the_answer(app: NewApp) -> N
     assert shown.title.startswith("Change proposal: ")
     rows = {row["id"]: row["cells"] for row in shown.part("sweep.compared")["rows"]}
     assert rows["p90_wait_registered_s"]["verdict"] == "better, beyond noise"
+    assert "The settings in force do not meet the constraints." in words(shown)
+    assert not any("held out it is better on" in text for text in notices(shown)), "worse on all days is what was chosen"
+    (check,) = [row["cells"] for row in shown.part("sweep.checks")["rows"]]
+    assert (check["constraint"], check["limit"], check["held"]) == ("P90 wait of registered ≤ 60 s", "60.0 s", "met")
     shown = app().open("sweep", must=["p90 wait of registered ≤ 1 s"])
     assert shown.title == "No settings that were tried meet the constraints"
 
