@@ -164,6 +164,11 @@ def show_looked_at(result: Result) -> None:
         st.caption("These are the settings in force. Choose others above, or click a square, a dot or a row, to compare them.")
     rows = sweep_tables.compared_rows(result.judgement, result.point)
     show_grid(sweep_tables.COMPARED_COLUMNS, rows, key="sweep.compared", alt="The settings looked at beside those in force")
+    if result.picked is not None and result.picked.checks:
+        checks = sweep_tables.check_rows(result.picked)
+        show_grid(sweep_tables.CHECK_COLUMNS, checks, key="sweep.checks", alt="The constraints, and whether they are met")
+    for metric in result.question.metrics:
+        st.caption(f"{metric_words(metric)}: {metric.text[:1].lower()}{metric.text[1:]}")
     left, right = st.columns(2, gap="medium")
     metric = result.question.objectives[0].metric
     words = {base: "in force"} | ({} if result.point == base else {result.point: "looked at"})
