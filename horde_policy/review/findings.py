@@ -313,7 +313,7 @@ def _changes(exported: Exported, changes: dict[str, WhatIf]) -> list[Finding]:
                 share=None,
                 n=held,
                 figures=figures | {"answer": changes[best]},
-                target=Target("decisions", {setting.removesuffix("_tokens"): (value,), "colour": ("outcome",)}),
+                target=Target("decisions", {f"what_if_{setting.removesuffix('_tokens')}": (value,), "colour": ("outcome",)}),
             )
         )
     return found or [Finding(code="nobody_gains", section="changes", severity="fine", weight=0.0, share=None, n=counted)]

@@ -109,7 +109,7 @@ def test_who_would_gain_from_which_change(week: Week) -> None:
     assert (smallest.figures["setting"], smallest.figures["value"]) == ("floor_tokens", 1024)
     gained, held = smallest.figures["gained"], smallest.figures["held"]
     assert gained.low == gained.high == held.low  # at an edge of the buckets it is exact: every one of them
-    assert smallest.target.state["floor"] == ("1024",)
+    assert smallest.target.state["what_if_floor"] == ("1024",)
 
 
 def test_impossible_cells_come_first() -> None:
