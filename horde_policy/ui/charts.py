@@ -1,7 +1,7 @@
 """The one way to show a figure: never without its sentence, never full of chrome."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Literal
 
 import plotly.graph_objects as go
 import streamlit as st
@@ -18,6 +18,7 @@ def show_figure(
     key: str,
     config: Mapping[str, Any] = PLOTLY_CONFIG,
     on_box: Callable[[Any], None] | None = None,
+    on_mark: Callable[[Any], None] | None = None,
 ) -> None:
     """Show a Plotly figure over the full width.
 
@@ -33,6 +34,8 @@ def show_figure(
         Of Plotly's tool bar.
     on_box
         Called with the ends on the axis x of a box that was drawn over the figure, as Plotly tells them.
+    on_mark
+        Called with the ``customdata`` of the mark that was clicked. Lines without markers and heatmaps have no marks (T9).
 
     Raises
     ------
@@ -42,16 +45,22 @@ def show_figure(
     if not alt.strip():
         raise ValueError("a figure needs its alt text")
     arguments: dict[str, Any] = {"width": "stretch", "theme": "streamlit", "key": key, "config": dict(config), "alt": alt}
-    if on_box is None:
+    modes: list[Literal["box", "points"]] = []
+    modes += ["box"] if on_box is not None else []
+    modes += ["points"] if on_mark is not None else []
+    if not modes:
         st.plotly_chart(figure, **arguments)
         return
 
-    def drawn() -> None:
-        boxes = st.session_state[key].selection.box
-        if boxes:
-            on_box(boxes[0]["x"])
+    def selected() -> None:
+        selection = st.session_state[key].selection
+        # a box selects the marks inside it too, so it is looked for first
+        if selection.box and on_box is not None:
+            on_box(selection.box[0]["x"])
+        elif on_mark is not None and selection.points and "customdata" in selection.points[0]:
+            on_mark(selection.points[0]["customdata"])
 
-    st.plotly_chart(figure, on_select=drawn, selection_mode="box", **arguments)
+    st.plotly_chart(figure, on_select=selected, selection_mode=modes, **arguments)
 
 
 def theme_mode() -> Mode:

@@ -35,13 +35,17 @@ html { font-size: 19px; }
 
 @dataclass(frozen=True, slots=True)
 class PageEntry:
-    """One page of the navigation: its file, its name in the address, its title, icon, and the question it answers."""
+    """One page of the navigation: its file, its name in the address, its title, icon, and the question it answers.
+
+    ``live`` tells whether it shows a horde's source, and so has the chooser of one, of its refresh and of a size.
+    """
 
     file: Path
     url_path: str
     title: str
     icon: str
     question: str
+    live: bool = True
 
 
 def navigation(sections: Mapping[str, Sequence[PageEntry]]) -> "Navigation":
@@ -55,7 +59,8 @@ def navigation(sections: Mapping[str, Sequence[PageEntry]]) -> "Navigation":
     start = st.Page(first.file, title=first.title, url_path="start", default=True)
     current = st.navigation([start, *pages.values()], position="hidden")
     here = first.url_path if current.url_path == "" else current.url_path
-    return Navigation(sections, pages | ({first.url_path: start} if current.url_path == "" else {}), current, here)
+    live = all(entry.live for entry in entries if entry.url_path == here)
+    return Navigation(sections, pages | ({first.url_path: start} if current.url_path == "" else {}), current, here, live)
 
 
 def _page(entry: PageEntry) -> "st.Page":
@@ -64,20 +69,21 @@ def _page(entry: PageEntry) -> "st.Page":
 
 @dataclass(frozen=True, slots=True)
 class Navigation:
-    """The pages registered, the one that runs, and its name in the address."""
+    """The pages registered, the one that runs, its name in the address, and whether it shows a horde's source."""
 
     sections: Mapping[str, Sequence[PageEntry]]
     pages: Mapping[str, "st.Page"]
     current: "st.Page"
     here: str
+    live: bool
 
     def run(self) -> None:
         """Run the page that was asked for."""
         self.current.run()
 
     def draw(self, state: ViewState) -> None:
-        """Draw the links, section by section; each carries what all pages share."""
-        query = state.shared_query(address.deployment_settings())
+        """Draw the links, section by section; each carries what all pages share, and what is reviewed."""
+        query = state.shared_query(address.deployment_settings()) | address.read_review().query()
         with st.sidebar:
             for section, entries in self.sections.items():
                 st.caption(section)
@@ -109,9 +115,10 @@ def frame(sections: Mapping[str, Sequence[PageEntry]]) -> Navigation:
         return page
     page.draw(state)
     with st.container(horizontal=True, vertical_alignment="center", key="shared.controls"):
-        controls.source_chooser(live.source_labels(), state)
-        controls.refresh_chooser(state)
-        controls.size_chooser(state)
+        if page.live:
+            controls.source_chooser(live.source_labels(), state)
+            controls.refresh_chooser(state)
+            controls.size_chooser(state)
         controls.request_and_settings(state)
     problems = (problem.text for problem in live.source_problems())
     # What a link or the configuration says may hold anything: it is shown as text and never as Markdown.
