@@ -28,6 +28,8 @@ from horde_policy.views.text import count, escape_markdown, ratio
 __all__ = ["show_comparison", "show_figures", "show_split", "show_what_if"]
 
 SHARES = "decisions.shares"
+MOST_OPEN_ROWS = 24
+"""A table of no more rows than this is open from the start."""
 
 
 def show_split(opened: Opened) -> None:
@@ -53,7 +55,8 @@ def show_split(opened: Opened) -> None:
             if columns:
                 st.markdown(f"**{DIMENSION_WORDS[columns]}: {escape_markdown(word_text(columns, word))}**, n = {_n(part)}")
             _show_part(opened, part, (columns, word), place=word_text(columns, word) if columns else "all")
-    with st.expander("The figures as a table: counts, shares, sample sizes, intervals", icon=":material/table:"):
+    title = "The figures as a table: counts, shares, sample sizes, intervals"
+    with st.expander(title, icon=":material/table:", expanded=cells.height <= MOST_OPEN_ROWS):
         shown = cells.head(tables.MOST_ROWS)
         show_grid(
             tables.decision_columns(by),

@@ -73,7 +73,8 @@ class Library:
         if exported.report is not None and not exported.report.understood:
             found = sum(skipped.count for file in exported.report.files for skipped in file.skipped)
             names = ", ".join(file.name for file in exported.files)
-            rule = f"hold none of the three series; {found:,} samples of others were left out"
+            others = f"{found:,} sample{'' if found == 1 else 's'} of others"
+            rule = f"must hold at least one of the allowance's three series; {others} are in it"
             hint = "what the allowance's series are called in them can be said by a mapping file"
             raise InputError("upload", "", names, rule, hint=hint)
         key = _key(files, mapping)

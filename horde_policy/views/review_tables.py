@@ -82,12 +82,13 @@ def understood_text(exported: Exported) -> str:
     >>> from horde_policy.imports.read import read_exports
     >>> from horde_policy.review.exported import exported_from
     >>> understood_text(exported_from(read_exports(b'horde_text_free_allowance_decisions{horde_outcome="free"} 5 1790000000000')))
-    'Prometheus text: 1 samples, 5 decisions, 0 waits'
+    'Prometheus text: 1 sample, 5 decisions, 0 waits'
     """
     forms = ", ".join(dict.fromkeys(form_text(file.form) for file in exported.files)) or "nothing"
     samples = sum(file.samples for file in exported.files)
     waits = Bounds(float(exported.waits["count_low"].sum()), float(exported.waits["count_high"].sum()))
-    return f"{forms}: {count(samples)} samples, {bounds_text(exported.counted)} decisions, {bounds_text(waits)} waits"
+    named = f"{count(samples)} sample{'' if samples == 1 else 's'}"
+    return f"{forms}: {named}, {bounds_text(exported.counted)} decisions, {bounds_text(waits)} waits"
 
 
 def left_count(exported: Exported) -> int:
@@ -98,7 +99,7 @@ def left_count(exported: Exported) -> int:
 def left_text(exported: Exported) -> str:
     """Return how much was not understood, in one line."""
     left = left_count(exported)
-    return "everything was understood" if not left else f"{count(left)} samples, lines or records were left out"
+    return f"{count(left)} samples, lines or records were left out" if left else "everything was understood"
 
 
 FILE_COLUMNS: Final = (

@@ -293,7 +293,8 @@ def _text_colour(counted: float, most: float, mode: Mode) -> str:
 
 def _cell_text(row: Mapping[str, Any]) -> str:
     if row["count_high"] > 0:
-        return share_range_text(row["share_low"], row["share_high"]) if row["count_low"] == row["count_high"] else "±"
+        shown = share_range_text(row["share_low"], row["share_high"]) if row["count_low"] == row["count_high"] else "±"
+        return f"{shown} ?" if row["level"] == "undecided" else shown
     return {"impossible": "×", "undecided": "?"}.get(row["level"], "")
 
 
