@@ -70,6 +70,30 @@ SECTIONS = {
             ":material/replay:",
             "What would other settings have done with real traffic, and who gains or loses by them?",
         ),
+        shell.PageEntry(
+            PAGES / "lab" / "sweep.py",
+            "sweep",
+            "Sweep",
+            ":material/grid_on:",
+            "Which settings should be chosen, how sure is that, and what would it cost?",
+        ),
+        shell.PageEntry(
+            PAGES / "lab" / "budget.py",
+            "budget",
+            "Budget",
+            ":material/account_balance_wallet:",
+            "What does a hard budget refuse, how far can it be overspent, and who holds what now?",
+        ),
+    ],
+    "Learn": [
+        shell.PageEntry(
+            PAGES / "learn" / "guide.py",
+            "guide",
+            "Guide",
+            ":material/school:",
+            "How does the allowance work? A workshop in eight steps on the demo, and the words.",
+            controls=False,
+        ),
     ],
 }
 

@@ -2,8 +2,9 @@
 
 Target: at least 2,000 pairs a second on 2 cores, kill-safe (``synchronous = NORMAL``). Beside it the power-safe figure of this
 disk (``FULL``), and two twins of the same job in the same run: the same rows and counters written by bare statements on the
-driver's connection, without any rule of this package, and through SQLAlchemy's ``engine.begin()``. The replay: 100,000 requests
-(synthetic) at 8 reservations in seconds.
+driver's connection, without any rule of this package, and through SQLAlchemy's ``engine.begin()``. A look at a ledger (status and
+open holds of a ``total`` window) must not grow with what has ended: with ten times the requests at most 1.5 times as long. The
+replay: 100,000 requests (synthetic) at 8 reservations in seconds.
 """
 
 import multiprocessing
@@ -29,6 +30,8 @@ TARGET_PAIRS_PER_S = 2_000
 COPIES = 3
 PAIRS = int(os.environ.get("PAIRS", "3000"))
 POWER_SAFE_PAIRS = int(os.environ.get("POWER_SAFE_PAIRS", "200"))
+LOOK_ROWS = int(os.environ.get("LOOK_ROWS", "30000"))
+MOST_GROWTH = 1.5
 SPAWN = multiprocessing.get_context("spawn")
 PRICE = Price(
     provider="example",
@@ -164,6 +167,43 @@ def say(what: str, found: tuple[float, float, float]) -> None:
     print(f"  {what:<55} {found[0]:>8,.0f} pairs/s   median {found[1]:7.2f} ms   longest {found[2]:8.1f} ms", flush=True)
 
 
+def look_seconds(path: Path, ended: int) -> tuple[float, float]:
+    """Return the median seconds of a look at a ledger with so many ended requests and 20 open ones, and of a full audit of it."""
+    with Ledger(path) as ledger:
+        ledger.set_budget("team", Limit("total", "4000000"))
+        there = ledger.status()[0].windows[0].labels["settled"].requests
+        for number in range(there, ended):
+            hold = ledger.admit("team", RESERVATION, request_id=f"ended-{number}")
+            assert isinstance(hold, Hold)
+            ledger.settle(hold, USAGE)
+        for number in range(20):
+            ledger.admit("team", RESERVATION, request_id=f"open-{number}")
+        looks = []
+        for _ in range(21):
+            began = time.perf_counter()
+            look = ledger.look()
+            looks.append(time.perf_counter() - began)
+        assert look.budgets[0].windows[0].labels["settled"].requests == ended
+        assert len(look.holds) == 20
+        began = time.perf_counter()
+        assert ledger.audit().agrees
+        return statistics.median(looks), time.perf_counter() - began
+
+
+def say_looks() -> None:
+    """Print how long a look takes with few and with ten times as many ended requests."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "ledger.db"
+        few, _ = look_seconds(path, LOOK_ROWS // 10)
+        many, audit = look_seconds(path, LOOK_ROWS)
+    verdict = "reached" if many <= MOST_GROWTH * few else "MISSED"
+    print(
+        f"A look at a total window, 20 open: {few * 1e3:.1f} ms with {LOOK_ROWS // 10:,} ended, {many * 1e3:.1f} ms with "
+        f"{LOOK_ROWS:,} ({many / few:.2f} ×; target at most {MOST_GROWTH} ×: {verdict}); "
+        f"the audit, which reads every row: {audit * 1e3:.0f} ms"
+    )
+
+
 def replay_seconds(requests: int) -> tuple[float, float]:
     """Return the seconds of the first replay (the loops may have to be compiled) and of the second."""
     from horde_policy.budget.requests import checked_requests
@@ -216,6 +256,7 @@ def main() -> None:
     safe_driver = measured(through_the_driver, pairs=POWER_SAFE_PAIRS, power_safe=True)
     say("ledger, power-safe (FULL), as this disk has it", safe)
     say("twin: bare statements on the driver's connection, FULL", safe_driver)
+    say_looks()
     first, second = replay_seconds(100_000)
     print(
         f"Budget replay, 100,000 requests × 8 reservations and 3 alternatives: {second:.2f} s "

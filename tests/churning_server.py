@@ -7,6 +7,7 @@ what was served: the worker ``beacon`` is ``tick`` tenths fast, the model ``beac
 """
 
 import random
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
@@ -102,12 +103,17 @@ class _Churn:
         self.seed = seed
         self.tick = 0
         self.begun: list[tuple[str, int]] = []
+        self.at_next_poll: Callable[[], None] | None = None
         self._names = {f"/api{spec.path}": name for name, spec in PARTS.items()}
 
     def reply(self, asked: Asked) -> Reply:
         name = self._names.get(asked.raw_path)
         if name is None:
             return as_json(404, {"message": "no such endpoint"})
+        if name == "models" and self.at_next_poll is not None:
+            act, self.at_next_poll = self.at_next_poll, None
+            act()
+            return as_json(503, {"message": "away"})
         if name == "models":
             self.tick += 1
             self.begun.append((asked.headers.get("client-agent", ""), self.tick))
@@ -126,6 +132,10 @@ class ChurningServer(ReplayingServer):
     def begun(self) -> list[tuple[str, int]]:
         """Who began which tick, in order: the ``Client-Agent`` of each request for the list of models."""
         return list(self.churn.begun)
+
+    def leave(self) -> None:
+        """Be away from the next poll on, until :meth:`heal`; the poll in flight is not cut in two."""
+        self.churn.at_next_poll = lambda: self.fail("drop")
 
     def ticks_of(self, agent: str) -> list[int]:
         """The ticks that one asker began."""

@@ -14,8 +14,9 @@ from horde_policy.budget.holding import HOLD_COLUMNS, Hold, hold_of_row
 from horde_policy.budget.money import pico_up
 from horde_policy.budget.prices import Price
 from horde_policy.budget.refusal import WindowState
-from horde_policy.budget.statements import counters_against_rows
-from horde_policy.budget.tables import budgets, disputes, entries, holds, limits, price_rows, windows
+from horde_policy.budget.settlement import LABELS
+from horde_policy.budget.statements import counters_against_rows, labels_of_rows
+from horde_policy.budget.tables import budgets, disputes, entries, holds, limits, price_rows, totals, windows
 from horde_policy.budget.windows import Window, instant_of, microseconds, window_at
 from horde_policy.frames.usage import LEDGER_HOLDS, LEDGER_WINDOWS
 
@@ -24,18 +25,17 @@ __all__ = [
     "Audit",
     "BudgetStatus",
     "Labelled",
+    "LedgerLook",
     "WindowAudit",
     "WindowStatus",
     "audit_of",
     "budget_status",
     "holds_frame",
     "holds_in",
+    "look_at",
     "measured_excess",
     "windows_frame",
 ]
-
-LABELS = ("settled", "estimated", "expired", "late", "unpriced", "released")
-"""What recorded money is: real usage; kept without usage; an orphan's; late usage; kept without a price; given back."""
 
 MEASURED_ROWS = 10_000
 UNWRITTEN: tuple[sa.ColumnElement[str], ...] = (sa.literal_column("'open'"), sa.literal_column("'expired'"))
@@ -69,10 +69,20 @@ class BudgetStatus:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LedgerLook:
+    """A ledger at one moment: every budget's running windows, and the requests whose cost is not written, the oldest first."""
+
+    at: datetime
+    budgets: tuple[BudgetStatus, ...]
+    holds: tuple[Hold, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WindowAudit:
     """A window's counters beside the same sums over its holds and over its entries.
 
-    ``agrees`` says that all three are equal, that spent is the sum of the labels, and that nothing is below zero.
+    ``agrees`` says that all three are equal, that spent is the sum of the labels, that the running totals by label (``counted``)
+    are those of the rows (``labels``), and that nothing is below zero.
     """
 
     budget: str
@@ -87,13 +97,14 @@ class WindowAudit:
     entries_spent_pico: int
     entries_held_pico: int
     labels: Mapping[str, Labelled]
+    counted: Mapping[str, Labelled]
 
     @property
     def agrees(self) -> bool:
         """Return whether the counters equal the rows and the entries."""
         spent = {self.spent_pico, self.rows_spent_pico, self.entries_spent_pico, sum(x.pico for x in self.labels.values())}
         held = {self.held_pico, self.rows_held_pico, self.entries_held_pico}
-        counted = self.open_count == self.rows_open_count
+        counted = self.open_count == self.rows_open_count and dict(self.counted) == dict(self.labels)
         return len(spent) == len(held) == 1 and counted and min(self.spent_pico, self.held_pico, self.open_count) >= 0
 
 
@@ -141,9 +152,20 @@ def holds_in(
     return [hold_of_row(row, prices, places.get(row[0], ())) for row in rows]
 
 
+def look_at(connection: sa.Connection, now: datetime, inputs: InputAssumption | None = None) -> LedgerLook:
+    """Return every budget with its running windows, and who holds what, all read at one moment."""
+    unwritten = holds_in(connection, unwritten=True)
+    return LedgerLook(at=now, budgets=tuple(_statuses(connection, now, inputs, unwritten)), holds=tuple(unwritten))
+
+
 def budget_status(connection: sa.Connection, now: datetime, inputs: InputAssumption | None = None) -> list[BudgetStatus]:
     """Return every budget with its running windows, by name; a window that nothing has used yet has zeros."""
-    unwritten = holds_in(connection, unwritten=True)
+    return _statuses(connection, now, inputs, holds_in(connection, unwritten=True))
+
+
+def _statuses(
+    connection: sa.Connection, now: datetime, inputs: InputAssumption | None, unwritten: Sequence[Hold]
+) -> list[BudgetStatus]:
     columns = (budgets.c.name, limits.c.limit_id, limits.c.kind, limits.c.zone, limits.c.limit_pico, limits.c.open_cap)
     found: dict[str, list[WindowStatus]] = {}
     query = (
@@ -155,11 +177,11 @@ def budget_status(connection: sa.Connection, now: datetime, inputs: InputAssumpt
     for name, limit_id, kind, zone, limit_pico, open_cap, latest_start_us in connection.execute(query):
         window = window_at(kind, zone, max(now, instant_of(latest_start_us or 0)))
         row = connection.execute(
-            sa.select(windows.c.window_id, windows.c.spent_pico, windows.c.held_pico, windows.c.open_count).where(
-                windows.c.limit_id == limit_id, windows.c.start_us == microseconds(window.start)
-            )
+            sa.select(
+                windows.c.window_id, windows.c.spent_pico, windows.c.held_pico, windows.c.open_count, windows.c.settled_count
+            ).where(windows.c.limit_id == limit_id, windows.c.start_us == microseconds(window.start))
         ).first()
-        window_id, spent, held, open_count = row if row is not None else (-1, 0, 0, 0)
+        window_id, spent, held, open_count, settled_count = row if row is not None else (-1, 0, 0, 0, 0)
         mine = [
             hold for hold in unwritten if any(place == (name, window) for place in zip(hold.budgets, hold.windows, strict=True))
         ]
@@ -176,7 +198,7 @@ def budget_status(connection: sa.Connection, now: datetime, inputs: InputAssumpt
         status = WindowStatus(
             state=state,
             worst=worst,
-            labels=_labels(connection, window_id).get(window_id, _NO_LABELS),
+            labels=_totals(connection, window_id, spent, settled_count),
             oldest=mine[0] if mine else None,
         )
         found.setdefault(name, []).append(status)
@@ -189,6 +211,8 @@ def audit_of(connection: sa.Connection) -> Audit:
     query = sa.select(windows.c.window_id, *columns).select_from(windows.join(limits).join(budgets))
     places = {row[0]: row[1:] for row in connection.execute(query)}
     labels = _labels(connection)
+    counts = connection.execute(sa.select(windows.c.window_id, windows.c.settled_count))
+    settled = {window_id: int(count) for window_id, count in counts}
     found = []
     for row in connection.execute(counters_against_rows()):
         window_id, spent, held, opened, _, rows_spent, rows_held, rows_open, entries_spent, entries_held, _ = (
@@ -209,6 +233,7 @@ def audit_of(connection: sa.Connection) -> Audit:
                 entries_spent_pico=entries_spent,
                 entries_held_pico=entries_held,
                 labels=labels.get(window_id, _NO_LABELS),
+                counted=_totals(connection, window_id, spent, settled[window_id]),
             )
         )
     unwritten = holds_in(connection, unwritten=True)
@@ -318,21 +343,19 @@ def _prices(connection: sa.Connection) -> dict[str, Price]:
     return {price_id: Price.from_text(text) for price_id, text in rows}
 
 
-def _labels(connection: sa.Connection, window_id: int | None = None) -> dict[int, dict[str, Labelled]]:
-    """Return window id → label → ended requests and their money, of one window or of all."""
-    placed = sa.select(entries.c.window_id, entries.c.hold_id).distinct()
-    inside = (placed if window_id is None else placed.where(entries.c.window_id == window_id)).subquery()
-    unpriced = (sa.literal(",") + holds.c.flags + sa.literal(",")).like("%,unpriced,%")
-    label = sa.case(
-        (sa.and_(holds.c.state == "kept", unpriced), "unpriced"), (holds.c.state == "kept", "estimated"), else_=holds.c.state
-    )
-    query = (
-        sa.select(inside.c.window_id, label, sa.func.count(), sa.func.sum(holds.c.cost_pico))
-        .join(holds, holds.c.hold_id == inside.c.hold_id)
-        .where(holds.c.state != "open")
-        .group_by(inside.c.window_id, label)
-    )
+def _labels(connection: sa.Connection) -> dict[int, dict[str, Labelled]]:
+    """Return window id → label → ended requests and their money, from the rows."""
     found: dict[int, dict[str, Labelled]] = {}
-    for place, name, requests, pico in connection.execute(query):
+    for place, name, requests, pico in connection.execute(labels_of_rows()):
         found.setdefault(place, dict(_NO_LABELS))[name] = Labelled(int(requests), int(pico))
+    return found
+
+
+def _totals(connection: sa.Connection, window_id: int, spent_pico: int, settled_count: int) -> dict[str, Labelled]:
+    """Return label → ended requests and their money of a window, from its running totals: a few rows, however many requests."""
+    found = dict(_NO_LABELS)
+    query = sa.select(totals.c.label, totals.c.requests, totals.c.pico).where(totals.c.window_id == window_id)
+    for name, requests, pico in connection.execute(query):
+        found[name] = Labelled(int(requests), int(pico))
+    found["settled"] = Labelled(settled_count, spent_pico - sum(label.pico for label in found.values()))
     return found

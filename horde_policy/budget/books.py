@@ -10,7 +10,7 @@ from horde_policy.budget.money import MAX_PICO
 from horde_policy.budget.prices import Price
 from horde_policy.budget.refusal import Refusal, WindowState, refusal_of
 from horde_policy.budget.reservation import Reservation
-from horde_policy.budget.settlement import HoldState, Outcome
+from horde_policy.budget.settlement import HoldState, Outcome, label_of
 from horde_policy.budget.statements import Statements
 from horde_policy.budget.store import Session
 from horde_policy.budget.usage import TokenUsage
@@ -21,6 +21,9 @@ __all__ = ["Books", "Conflict", "NewHold", "OpenWindow"]
 
 NO_CAP = MAX_PICO
 NO_ROOM = -1
+
+Labels = Sequence[tuple[str, int, int]]
+"""What a move of money changes by label: requests and pico-dollars, taken off or added."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +215,8 @@ class Books:
 
     def _end(self, session: Session, hold_id: int, outcome: Outcome, hold_pico: int, now_us: int) -> None:
         what = {"settled": "settle", "kept": "keep", "released": "release"}[outcome.state]
-        self.move(session, hold_id, what, -hold_pico, outcome.cost_pico, -1, now_us)
+        label = label_of(outcome.state, outcome.flags)
+        self.move(session, hold_id, what, -hold_pico, outcome.cost_pico, -1, now_us, ((label, 1, outcome.cost_pico),))
 
     def _settle_ended(self, session: Session, found: Hold, outcome: Outcome, now_us: int) -> Settlement | Conflict:
         """Settle a hold that is not open: late usage replaces what was counted, the same figures change nothing."""
@@ -221,11 +225,12 @@ class Books:
         if outcome.state == "settled" and (found.state == "expired" or by_hand):
             late = replace(outcome, flags=tuple(dict.fromkeys((*found.flags, *outcome.flags))))
             session.rows(self.do.end, p_hold_id=found.hold_id, **_ended_values(late, "late", now_us))
-            self.move(session, found.hold_id, "late", 0, late.cost_pico - counted, 0, now_us)
+            labels = ((found.state, -1, -counted), ("late", 1, late.cost_pico))
+            self.move(session, found.hold_id, "late", 0, late.cost_pico - counted, 0, now_us, labels)
             return _settlement(found, "late", late)
         if found.state == "expired" and outcome.state == "released":
             session.rows(self.do.end, p_hold_id=found.hold_id, **_ended_values(outcome, "released", now_us))
-            self.move(session, found.hold_id, "release", 0, -counted, 0, now_us)
+            self.move(session, found.hold_id, "release", 0, -counted, 0, now_us, _given_back(counted))
             return _settlement(found, "released", outcome)
         if _same_end(found, outcome):
             return replace(_settlement(found, found.state, outcome), cost_pico=counted, again=True)
@@ -243,7 +248,8 @@ class Books:
         now_us = session.now_us()
         outcome = Outcome(state="released", cost_pico=0, flags=tuple(dict.fromkeys((*found.flags, "by_hand"))))
         session.rows(self.do.end, p_hold_id=found.hold_id, **_ended_values(outcome, "released", now_us))
-        self.move(session, found.hold_id, "release", 0, -(found.cost_pico or 0), 0, now_us)
+        counted = found.cost_pico or 0
+        self.move(session, found.hold_id, "release", 0, -counted, 0, now_us, _given_back(counted))
         return _settlement(found, "released", outcome)
 
     def expire(self, session: Session, request_id: str, attempt: int) -> Hold | None:
@@ -253,7 +259,8 @@ class Books:
             return None
         kept = Outcome(state="kept", cost_pico=found.hold_pico, flags=found.flags)
         session.rows(self.do.end, p_hold_id=found.hold_id, **_ended_values(kept, "expired", now_us))
-        self.move(session, found.hold_id, "expire", -found.hold_pico, found.hold_pico, -1, now_us)
+        labels = (("expired", 1, found.hold_pico),)
+        self.move(session, found.hold_id, "expire", -found.hold_pico, found.hold_pico, -1, now_us, labels)
         return replace(found, state="expired", cost_pico=found.hold_pico, ended=instant_of(now_us))
 
     def raise_hold(self, session: Session, known: Hold, reservation: Reservation) -> Hold | Refusal | Conflict | None:
@@ -283,16 +290,39 @@ class Books:
 
     # -- rows --------------------------------------------------------------------------------------------------------
 
-    def move(self, session: Session, hold_id: int, what: str, held_pico: int, spent_pico: int, opened: int, now_us: int) -> None:
+    def move(
+        self,
+        session: Session,
+        hold_id: int,
+        what: str,
+        held_pico: int,
+        spent_pico: int,
+        opened: int,
+        now_us: int,
+        labels: Labels,
+    ) -> None:
         """Move money in every window that a hold is in, and write it down."""
         for window_id in self.windows_of(session, hold_id):
-            self.move_in(session, window_id, hold_id, what, held_pico, spent_pico, opened, now_us)
+            self.move_in(session, window_id, hold_id, what, held_pico, spent_pico, opened, now_us, labels)
 
     def move_in(
-        self, session: Session, window_id: int, hold_id: int, what: str, held: int, spent: int, opened: int, now_us: int
+        self,
+        session: Session,
+        window_id: int,
+        hold_id: int,
+        what: str,
+        held: int,
+        spent: int,
+        opened: int,
+        now_us: int,
+        labels: Labels,
     ) -> None:
-        """Move money in one window, and write it down."""
-        moved = session.rows(self.do.move, p_window_id=window_id, p_held=held, p_spent=spent, p_opened=opened)
+        """Move money in one window, count it by label, and write it down."""
+        settled = sum(requests for label, requests, _ in labels if label == "settled")
+        moved = session.rows(self.do.move, p_window_id=window_id, p_held=held, p_spent=spent, p_opened=opened, p_settled=settled)
+        for label, requests, pico in labels:
+            if label != "settled":
+                session.rows(self.do.count_label, p_window_id=window_id, p_label=label, p_requests=requests, p_pico=pico)
         self._entry(session, window_id, moved[0][0], hold_id, what, held, spent, now_us)
 
     def windows_of(self, session: Session, hold_id: int) -> list[int]:
@@ -396,6 +426,10 @@ def _ended_values(outcome: Outcome, state: HoldState, now_us: int) -> dict[str, 
         "p_output": usage and usage.output,
         "p_reasoning": usage and usage.reasoning,
     }
+
+
+def _given_back(counted_pico: int) -> Labels:
+    return (("expired", -1, -counted_pico), ("released", 1, 0))
 
 
 def _settlement(hold: Hold, state: HoldState, outcome: Outcome) -> Settlement:

@@ -15,7 +15,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Self
 
-from horde_policy.budget.audit import Audit, BudgetStatus, audit_of, budget_status, holds_in, measured_excess
+from horde_policy.budget.audit import Audit, BudgetStatus, LedgerLook, audit_of, budget_status, holds_in, look_at, measured_excess
 from horde_policy.budget.books import Books, Conflict, NewHold
 from horde_policy.budget.bound import InputAssumption, WorstCase, worst_case
 from horde_policy.budget.holding import Hold, Limit, Settlement, checked_name
@@ -344,6 +344,10 @@ class Ledger:
     def status(self, *, inputs: InputAssumption | None = None) -> list[BudgetStatus]:
         """Return every budget's running windows, with spent, held, left, open, worst case and labels."""
         return self.store.read(lambda connection: budget_status(connection, self.store.now(connection), inputs))
+
+    def look(self, *, inputs: InputAssumption | None = None) -> LedgerLook:
+        """Return the status and the requests whose cost is not written, read at one moment."""
+        return self.store.read(lambda connection: look_at(connection, self.store.now(connection), inputs))
 
     def audit(self) -> Audit:
         """Return whether every counter equals its rows and entries, and the money by label."""

@@ -8,7 +8,7 @@ from horde_policy.errors import FrameError, InputError, Problem
 from horde_policy.frames.schemas import UTC_INSTANT
 from horde_policy.frames.usage import BUDGET_REQUESTS
 
-__all__ = ["checked_requests", "load_requests", "request_problems", "requests_from_traffic"]
+__all__ = ["checked_requests", "has_own_layout", "load_requests", "request_problems", "requests_from_traffic"]
 
 WHAT = "requests"
 MAX_TOKENS = 10**9
@@ -16,6 +16,20 @@ MAX_DURATION_S = 366 * 86_400.0
 DEFAULTS = {"n": 1, "cache_read_tokens": 0, "cache_write_5m_tokens": 0, "cache_write_1h_tokens": 0}
 REQUIRED = ("created", "model", "max_tokens", "output_tokens", "duration_s")
 LEAST = {"n": 1, "max_tokens": 1}
+
+
+def has_own_layout(path: Path) -> bool:
+    """Return whether a CSV or Parquet file has the columns that a budget replay needs; a file that cannot be read has not."""
+    try:
+        if path.suffix.lower() == ".parquet":
+            names = list(pl.read_parquet_schema(path))
+        elif path.suffix.lower() == ".csv":
+            names = pl.read_csv(path, n_rows=0, infer_schema=False).columns
+        else:
+            return False
+    except (OSError, pl.exceptions.PolarsError):
+        return False
+    return set(REQUIRED) <= set(names)
 
 
 def load_requests(path: Path) -> pl.DataFrame:

@@ -5,6 +5,7 @@ estimate is kept, taken literally although one price makes the second part of th
 (decision 0045): a refusal by the provider before it worked, and a server error before the first byte.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -14,7 +15,7 @@ from horde_policy.budget.reservation import Reservation
 from horde_policy.budget.usage import TokenUsage
 from horde_policy.errors import InputError
 
-__all__ = ["Ending", "EndingRules", "HoldState", "Outcome", "outcome_of"]
+__all__ = ["LABELS", "Ending", "EndingRules", "HoldState", "Outcome", "label_of", "outcome_of"]
 
 HoldState = Literal["open", "settled", "kept", "released", "expired", "late"]
 """``open`` → ``settled`` (usage), ``kept`` (none), ``released`` (nothing sent), ``expired`` (owner gone) → ``late`` (usage)."""
@@ -22,6 +23,19 @@ HoldState = Literal["open", "settled", "kept", "released", "expired", "late"]
 Ending = Literal["answered", "never_sent", "refused", "server_error", "cut_by_client", "cut_by_provider", "timed_out"]
 """How a request ended: an answer came; it never left; the provider refused it (400, 401, 404, 429, overloaded); 5xx before
 the first byte; the client, the provider or a time-out cut it."""
+
+
+LABELS = ("settled", "estimated", "expired", "late", "unpriced", "released")
+"""What recorded money is: real usage; kept without usage; an orphan's; late usage; kept without a price; given back."""
+
+
+def label_of(state: HoldState, flags: Collection[str]) -> str:
+    """Return the label of a hold that has ended.
+
+    >>> label_of("kept", ()), label_of("kept", ("unpriced",)), label_of("late", ("unpriced",))
+    ('estimated', 'unpriced', 'late')
+    """
+    return ("unpriced" if "unpriced" in flags else "estimated") if state == "kept" else state
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

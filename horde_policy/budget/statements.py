@@ -10,9 +10,9 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
 from horde_policy.budget.holding import HOLD_COLUMNS
-from horde_policy.budget.tables import budgets, disputes, entries, holds, limits, price_rows, windows
+from horde_policy.budget.tables import budgets, disputes, entries, holds, limits, price_rows, totals, windows
 
-__all__ = ["Statements", "UpkeepStatements", "counters_against_rows"]
+__all__ = ["Statements", "UpkeepStatements", "counters_against_rows", "labels_of_rows"]
 
 
 def _p(name: str) -> sa.BindParameter[int]:
@@ -96,6 +96,7 @@ class Statements:
                 spent_pico=sa.literal_column("0"),
                 held_pico=sa.literal_column("0"),
                 open_count=sa.literal_column("0"),
+                settled_count=sa.literal_column("0"),
                 moves=sa.literal_column("0"),
             )
             .on_conflict_do_nothing()
@@ -144,9 +145,15 @@ class Statements:
                 held_pico=windows.c.held_pico + _p("held"),
                 spent_pico=windows.c.spent_pico + _p("spent"),
                 open_count=windows.c.open_count + _p("opened"),
+                settled_count=windows.c.settled_count + _p("settled"),
                 moves=windows.c.moves + 1,
             )
             .returning(windows.c.moves)
+        )
+        new_total = insert(totals).values(window_id=_p("window_id"), label=_t("label"), requests=_p("requests"), pico=_p("pico"))
+        self.count_label = new_total.on_conflict_do_update(
+            index_elements=[totals.c.window_id, totals.c.label],
+            set_={"requests": totals.c.requests + _p("requests"), "pico": totals.c.pico + _p("pico")},
         )
         self.new_entry = insert(entries).values(
             window_id=_p("window_id"),
@@ -250,13 +257,26 @@ class UpkeepStatements:
         self.set_counters = (
             sa.update(windows)
             .where(windows.c.window_id == _p("window_id"))
-            .values(spent_pico=_p("spent"), held_pico=_p("held"), open_count=_p("open"), moves=_p("moves"))
+            .values(
+                spent_pico=_p("spent"),
+                held_pico=_p("held"),
+                open_count=_p("open"),
+                settled_count=_p("settled"),
+                moves=_p("moves"),
+            )
+        )
+        self.settled_counts = sa.select(windows.c.window_id, windows.c.settled_count)
+        self.totals = sa.select(totals.c.window_id, totals.c.label, totals.c.requests, totals.c.pico)
+        self.labels_of_rows = labels_of_rows()
+        self.drop_totals = sa.delete(totals).where(totals.c.window_id == _p("window_id"))
+        self.new_total = insert(totals).values(
+            window_id=_p("window_id"), label=_t("label"), requests=_p("requests"), pico=_p("pico")
         )
         self.adoptable = adoptable_holds()
         self.retire_limit = sa.update(limits).where(limits.c.limit_id == _p("limit_id")).values(active=sa.literal_column("0"))
 
 
-def adoptable_holds() -> sa.Select[tuple[int, str, int, int]]:
+def adoptable_holds() -> sa.Select[tuple[int, str, int, int, str]]:
     """Return the requests of a budget that a window's time admitted and that the window does not count yet, locked."""
     counted = sa.select(entries.c.hold_id).where(entries.c.window_id == _p("window_id"))
     of_budget = (
@@ -266,7 +286,7 @@ def adoptable_holds() -> sa.Select[tuple[int, str, int, int]]:
         .where(limits.c.budget_id == _p("budget_id"))
     )
     return (
-        sa.select(holds.c.hold_id, holds.c.state, holds.c.hold_pico, holds.c.cost_pico)
+        sa.select(holds.c.hold_id, holds.c.state, holds.c.hold_pico, holds.c.cost_pico, holds.c.flags)
         .where(
             holds.c.hold_id.in_(of_budget),
             holds.c.hold_id.not_in(counted),
@@ -275,6 +295,23 @@ def adoptable_holds() -> sa.Select[tuple[int, str, int, int]]:
         )
         .order_by(holds.c.hold_id)
         .with_for_update()
+    )
+
+
+def labels_of_rows() -> sa.Select[Any]:
+    """Return window id, label, ended requests and their money, of every window, from the rows: what the totals must equal."""
+    inside = sa.select(entries.c.window_id, entries.c.hold_id).distinct().subquery()
+    unpriced = (sa.literal_column("','") + holds.c.flags + sa.literal_column("','")).like(sa.literal_column("'%,unpriced,%'"))
+    label = sa.case(
+        (sa.and_(holds.c.state == sa.literal_column("'kept'"), unpriced), sa.literal_column("'unpriced'")),
+        (holds.c.state == sa.literal_column("'kept'"), sa.literal_column("'estimated'")),
+        else_=holds.c.state,
+    ).label("label")
+    return (
+        sa.select(inside.c.window_id, label, sa.func.count().label("requests"), sa.func.sum(holds.c.cost_pico).label("pico"))
+        .join(holds, holds.c.hold_id == inside.c.hold_id)
+        .where(holds.c.state != OPEN)
+        .group_by(inside.c.window_id, label)
     )
 
 

@@ -121,7 +121,7 @@ class Store:
         self.clock = clock
         self._url = _database_url(url)
         self.is_sqlite = self._url.get_backend_name() == "sqlite"
-        self.name = self._url.render_as_string(hide_password=True)
+        self.name = _shown_url(self._url)
         self._patience_s = patience_s
         self._power_safe = power_safe
         self._lock = threading.Lock()
@@ -325,10 +325,13 @@ def _database_url(url: str | Path) -> sa.URL:
     if kind == "postgresql":
         return parsed.set(drivername="postgresql+psycopg")
     if kind != "sqlite" or parsed.database in (None, "", ":memory:"):
-        raise InputError(
-            WHAT, "URL", parsed.render_as_string(hide_password=True), "must name a SQLite file or a PostgreSQL database"
-        )
+        raise InputError(WHAT, "URL", _shown_url(parsed), "must name a SQLite file or a PostgreSQL database")
     return parsed.set(drivername="sqlite")
+
+
+def _shown_url(url: sa.URL) -> str:
+    """Return a database URL without its password and without its options, which may hold one as well."""
+    return url.set(query={}).render_as_string(hide_password=True)
 
 
 def _first_line(error: BaseException) -> str:

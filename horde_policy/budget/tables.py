@@ -20,10 +20,11 @@ __all__ = [
     "limits",
     "meta",
     "price_rows",
+    "totals",
     "windows",
 ]
 
-SCHEMA_VERSION: Final = "1"
+SCHEMA_VERSION: Final = "2"
 
 METADATA = sa.MetaData()
 
@@ -81,6 +82,7 @@ windows = sa.Table(
     _whole("spent_pico"),
     _whole("held_pico"),
     _whole("open_count"),
+    _whole("settled_count"),
     _whole("moves"),
     sa.UniqueConstraint("limit_id", "start_us"),
     sa.CheckConstraint("spent_pico >= 0 AND held_pico >= 0 AND open_count >= 0"),
@@ -144,6 +146,20 @@ entries = sa.Table(
     sqlite_strict=True,
     sqlite_with_rowid=False,
 )
+
+totals = sa.Table(
+    "totals",
+    METADATA,
+    sa.Column("window_id", INT, sa.ForeignKey(windows.c.window_id), primary_key=True, autoincrement=False),
+    sa.Column("label", sa.Text, primary_key=True),
+    _whole("requests"),
+    _whole("pico"),
+    sqlite_strict=True,
+    sqlite_with_rowid=False,
+)
+"""Ended requests and their money by label, but for the settled ones: those are counted in the window's own row, by the
+statement that moves its money anyway, and their money is what is spent beside these. So a look reads a few rows, however many
+requests a window has."""
 
 disputes = sa.Table(
     "disputes",

@@ -18,10 +18,12 @@ from horde_policy.budget.bound import Certain, Declared, InputAssumption, Measur
 from horde_policy.budget.holding import Hold
 from horde_policy.budget.ledger import Ledger
 from horde_policy.budget.money import money_text, to_usd
-from horde_policy.budget.price_table import load_prices
+from horde_policy.budget.price_table import PriceTable, load_prices
 from horde_policy.budget.reservation import DEFAULT_OUTPUT_TOKENS, Reservation, reserve_cost
 from horde_policy.clock import SystemClock
 from horde_policy.errors import ConfigError, InputError
+from horde_policy.views.budget_inputs import PricedRequests, from_file, from_trace, priced_model
+from horde_policy.views.budget_state import BudgetState, asks_from_text
 
 __all__ = ["register"]
 
@@ -40,7 +42,7 @@ def register(app: typer.Typer) -> None:
 
 @budget_app.command("replay")
 def replay(
-    requests: Annotated[Path, typer.Option("--requests", help="Requests (.parquet or .csv).")],
+    requests: Annotated[Path, typer.Option("--requests", help="Requests (.parquet or .csv), or a public trace.")],
     prices: Prices,
     limit: Annotated[str, typer.Option("--limit", help="Limit of each window in dollars, as a decimal.")],
     out: Annotated[Path, typer.Option("--out", help="Where the run goes: one row a request and setting (.parquet).")],
@@ -49,15 +51,24 @@ def replay(
     ] = None,
     window: Annotated[str, typer.Option("--window", help="day, week, month or total.")] = "total",
     zone: Annotated[str, typer.Option("--zone", help="Time zone of the windows.")] = "UTC",
+    model: Annotated[str, typer.Option("--model", help="Of a trace: the model it is priced as; else the table's first.")] = "",
+    asks: Annotated[
+        str, typer.Option("--asks", help="Of a trace: the output limit, as agents, ladder, none or a number of tokens.")
+    ] = "agents",
+    pace: Annotated[float, typer.Option("--pace", min=0.1, max=100_000, help="Of a trace: output tokens a second.")] = 30.0,
+    input_ratio: Annotated[
+        float, typer.Option("--input-ratio", min=0.01, max=100, help="Of a trace: real input tokens to one estimated.")
+    ] = 1.0,
     as_json: Json = False,
 ) -> None:
     """Replay recorded requests against a hard budget, for each reservation and each alternative (B11-B13)."""
-    from horde_policy.budget.requests import load_requests
     from horde_policy.budget.simulate import DEFAULT_RESERVES, replay_budget
 
     sizes = _whole_numbers(reserve, "reserve") or list(DEFAULT_RESERVES)
-    frame = load_requests(requests)
-    result = replay_budget(frame, load_prices(prices), limit, reserves=sizes, window=window, zone=zone)  # type: ignore[arg-type]
+    table = load_prices(prices)
+    given = _given_requests(requests, table, model=model, asks=asks, pace=pace, input_ratio=input_ratio)
+    frame = given.frame
+    result = replay_budget(frame, table, limit, reserves=sizes, window=window, zone=zone)  # type: ignore[arg-type]
     try:
         result.run.write_parquet(out)
     except OSError as error:
@@ -67,15 +78,22 @@ def replay(
         settings = [{name: _money(name, value) for name, value in row.items()} for row in rows]
         problems = [problem.text for problem in result.problems]
         _print_json(
-            {"limit_usd": _usd(result.limit_pico), "window": window, "zone": zone, "settings": settings, "problems": problems}
+            {
+                "limit_usd": _usd(result.limit_pico),
+                "assumed": list(given.assumed),
+                "window": window,
+                "zone": zone,
+                "settings": settings,
+                "problems": problems,
+            }
         )
         return
-    table = _table(
+    shown = _table(
         "setting", "admitted", "early", "at limit", "unpriced", "cut", "used", "overspend", "largest bound", "most open"
     )
     for row in rows:
         unbounded = " + unbounded" if row["unbounded"] else ""
-        table.add_row(
+        shown.add_row(
             row["setting"] + (" (default)" if row["is_default"] else ""),
             *(f"{row[name]:,}" for name in ("admitted", "refused_early", "refused_at_limit", "refused_unpriced", "cut")),
             f"{row['utilisation_ratio']:.1%}",
@@ -85,7 +103,9 @@ def replay(
         )
     console = _console()
     console.print(f"{frame.height:,} requests, limit {money_text(result.limit_pico)} a window ({window}, {escape(zone)})")
-    console.print(table)
+    if given.assumed:
+        console.print(escape("assumed, since a trace does not say: " + "; ".join(given.assumed)))
+    console.print(shown)
     for problem in result.problems:
         console.print(f"{problem.level}: {escape(problem.text)}")
 
@@ -168,6 +188,17 @@ def explain(
         _print_json(found)
     else:
         _print_explanation(found)
+
+
+def _given_requests(path: Path, table: PriceTable, *, model: str, asks: str, pace: float, input_ratio: float) -> PricedRequests:
+    """Return recorded requests that say everything, or those of a public trace with the rest assigned by the rules named."""
+    from horde_policy.budget.requests import has_own_layout, load_requests
+    from horde_policy.imports.traces import load_trace
+
+    if has_own_layout(path):
+        return from_file(load_requests(path), path.name, most=None)
+    chosen = BudgetState(asks=asks_from_text(asks), pace_tok_per_s=pace, input_ratio=input_ratio, model=model)
+    return from_trace(load_trace(path), path.name, priced_model(chosen, table), table, chosen, most=None)
 
 
 def _whole_numbers(given: list[str] | None, option: str) -> list[int]:

@@ -11,8 +11,9 @@ import typer
 from horde_policy.clock import Clock
 from horde_policy.errors import InputError
 from horde_policy.frames.snapshot import Snapshot
+from horde_policy.sources.catalogue import CONTACT_SETTING
 from horde_policy.sources.demo import DemoSource
-from horde_policy.sources.horde import fetch_snapshot
+from horde_policy.sources.horde import client_agent, fetch_snapshot
 from horde_policy.sources.recorded import load_recorded
 
 __all__ = [
@@ -95,7 +96,7 @@ def load_snapshot(choice: SourceChoice, environment: Mapping[str, str], clock: C
     if not address and choice.url is None:
         rule = f"is given: name one by --url, --recorded, --store or --demo, or by {URL_VARIABLE} in the environment"
         raise InputError("source", "", None, rule)
-    return fetch_snapshot(address, clock=clock)
+    return fetch_snapshot(address, clock=clock, agent=client_agent(environment.get(CONTACT_SETTING)))
 
 
 def instant_named(text: str) -> datetime:

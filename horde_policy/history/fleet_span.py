@@ -127,6 +127,8 @@ class FleetSpan:
         Whether every model of the list is in ``models``.
     horde_wide_tokens
         The horde-wide queue at each poll; NaN: not reported. Null if it was not read.
+    asked
+        The models that the list was read for; of those that it never names there is nothing in ``models``.
     """
 
     polls: pl.DataFrame
@@ -135,6 +137,7 @@ class FleetSpan:
     models: Mapping[str, ListedSpan]
     whole_list: bool
     horde_wide_tokens: Floats | None
+    asked: frozenset[str] = frozenset()
     _served: dict[int, tuple[str, ...]] = field(default_factory=dict, compare=False, repr=False)
 
     @property
@@ -164,7 +167,7 @@ class FleetSpan:
         found = self.models.get(model)
         if found is not None:
             return found
-        if not self.whole_list:
+        if not self.whole_list and model not in self.asked:
             raise InputError("range of the history", "model", model, "was not read: the range was read for other models")
         nothing = np.full(self.height, np.nan)
         return ListedSpan(np.zeros(self.height, np.bool_), nothing, nothing)
@@ -228,6 +231,7 @@ def load_span(
         models=_listed_spans(listed, polls),
         whole_list=models is None,
         horde_wide_tokens=horde_wide,
+        asked=frozenset(models or ()),
     )
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import polars as pl
@@ -14,7 +14,7 @@ from horde_policy.policy.worker import counted_speed_expression
 from horde_policy.replay.fill import ModelWeights
 from horde_policy.settings import AllowanceSettings
 
-__all__ = ["EVER", "Fleet", "demand_weights", "fleet_figures", "fleet_from_snapshot"]
+__all__ = ["EVER", "Fleet", "demand_weights", "fleet_figures", "fleet_from_snapshot", "moved_to"]
 
 EVER = datetime(1970, 1, 1, tzinfo=UTC)
 """A recorded fleet is there for any traffic: online from here without end."""
@@ -81,6 +81,38 @@ def fleet_from_snapshot(snapshot: Snapshot, *, assumed_speed_tok_per_s: float = 
         **fleet_figures(fleet),
     }
     return Fleet(frame=fleet, stamp=stamp)
+
+
+def moved_to(fleet: Fleet, first: datetime, *, whole_days: bool) -> Fleet:
+    """Return a fleet of other days so that it begins where traffic begins; the stamp says by how much it was moved.
+
+    Parameters
+    ----------
+    fleet
+        Workers that come and go; its first period begins when its record does.
+    first
+        The traffic's first request.
+    whole_days
+        Move by whole days, so that hours of the day meet: the record then begins on the traffic's first day, less than a day
+        before its first request. Else the record begins with the first request.
+
+    Examples
+    --------
+    >>> from horde_policy.frames.fleet import normalised_fleet
+    >>> worker = {"worker_id": ["w"], "online_from": [datetime(2026, 11, 20, 18, tzinfo=UTC)], "models": [["m"]],
+    ...           "max_length": [512], "max_context_length": [4096], "speed": [20.0]}
+    >>> fleet = Fleet(frame=normalised_fleet(pl.DataFrame(worker)), stamp={})
+    >>> moved = moved_to(fleet, datetime(2026, 11, 29, 12, tzinfo=UTC), whole_days=True)
+    >>> moved.frame["online_from"][0].isoformat(), moved.stamp["moved_s"] / 86_400
+    ('2026-11-28T18:00:00+00:00', 8.0)
+    """
+    begins = fleet.frame["online_from"].min()
+    if not isinstance(begins, datetime):
+        return fleet
+    away = first - begins
+    by = timedelta(days=away // timedelta(days=1)) if whole_days else away
+    frame = fleet.frame.with_columns(pl.col("online_from", "online_to") + by)
+    return Fleet(frame=FLEET.checked(frame), stamp={**fleet.stamp, "moved_s": by.total_seconds()})
 
 
 def fleet_figures(fleet: pl.DataFrame) -> dict[str, Any]:

@@ -146,7 +146,7 @@ def agreement(sent: pl.DataFrame, traffic: pl.DataFrame) -> dict[str, Any] | Non
     if RECORDED_OUTCOME not in traffic.columns:
         return None
     recorded = traffic[RECORDED_OUTCOME].cast(pl.String)
-    odd = recorded.filter(recorded.is_not_null() & ~recorded.is_in(OUTCOME.categories))
+    odd = recorded.filter(recorded.is_not_null() & ~recorded.is_in(OUTCOME.categories.to_list()))
     if odd.len():
         raise FrameError("traffic", f"column {RECORDED_OUTCOME}", odd[0], "must be one of " + ", ".join(OUTCOME.categories))
     pairs = pl.DataFrame({"recorded": recorded, "replayed": sent["outcome"].head(traffic.height).cast(pl.String)}).drop_nulls()

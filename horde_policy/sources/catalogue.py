@@ -18,18 +18,15 @@ from horde_policy.sources.horde import HordeClient, LiveSource, api_address, cli
 from horde_policy.sources.recorded import RecordedSource, recorded_folders
 from horde_policy.sources.source import Source
 
-__all__ = ["DEMO_KEY", "PUBLIC_HORDE", "Catalogue", "Entry", "configured_sources"]
+__all__ = ["DEMO_KEY", "PUBLIC_HORDE", "PUBLIC_KEY", "URL_KEY", "Catalogue", "Entry", "configured_sources"]
 
 DEMO_KEY = "demo"
+PUBLIC_KEY = "aihorde"
+URL_KEY = "horde"
 PUBLIC_HORDE = "https://aihorde.net/api"
 URL_SETTING = "HORDE_URL"
 RECORDED_SETTING = "HORDE_POLICY_RECORDED"
 CONTACT_SETTING = "HORDE_POLICY_CONTACT"
-
-TEST_SERVER_RECORDINGS = frozenset(
-    {"snapshot", "calm_snapshot", "later_nearly_everyone_gone", "joined_no_jobs_yet", "fresh_server"}
-)
-"""Bundled recordings of a test server: its answers are real, its workers are made up, which is said where they show."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,10 +114,10 @@ def _live(key: str, title: str, address: str, setting: str, *, clock: Clock, age
     return Entry(key, title, "live", urlsplit(api).netloc, build, api)
 
 
-def _recorded(folder: Path, taken: set[str], *, synthetic: bool = False) -> Entry:
+def _recorded(folder: Path, taken: set[str]) -> Entry:
     name = folder.resolve().name
     key = _slug(f"recorded-{name}", taken)
-    return Entry(key, name, "recorded", str(folder), lambda: RecordedSource(folder, synthetic=synthetic))
+    return Entry(key, name, "recorded", str(folder), lambda: RecordedSource(folder))
 
 
 def configured_sources(
@@ -152,14 +149,14 @@ def configured_sources(
     problems: list[Problem] = []
     entries = [
         Entry(DEMO_KEY, "Demo horde", "demo", "bundled, synthetic", lambda: DemoSource(clock)),
-        _live("aihorde", "AI Horde (public)", PUBLIC_HORDE, "the public AI Horde", clock=clock, agent=agent),
+        _live(PUBLIC_KEY, "AI Horde (public)", PUBLIC_HORDE, "the public AI Horde", clock=clock, agent=agent),
     ]
     configured = _configured_url(environment, secrets)
     if configured is not None:
         setting, address = configured
         try:
             title = urlsplit(api_address(setting, address)).netloc
-            entries.append(_live("horde", title, address, setting, clock=clock, agent=agent))
+            entries.append(_live(URL_KEY, title, address, setting, clock=clock, agent=agent))
         except ConfigError as error:
             problems.append(Problem("bad_setting", setting, f"{error}; this source is left out"))
     taken = {entry.key for entry in entries}
@@ -170,6 +167,5 @@ def configured_sources(
             text = f"setting {RECORDED_SETTING}: {str(folder)!r} holds no recorded folder; it is left out"
             problems.append(Problem("bad_setting", RECORDED_SETTING, text))
         entries.extend(_recorded(inner, taken) for inner in found)
-    for inner in recorded_folders(bundled):
-        entries.append(_recorded(inner, taken, synthetic=inner.name in TEST_SERVER_RECORDINGS))
+    entries.extend(_recorded(inner, taken) for inner in recorded_folders(bundled))
     return Catalogue(tuple(entries), tuple(problems))

@@ -5,7 +5,7 @@ bare body is read too, with the file's own time. ``about.json``, if there, names
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -146,8 +146,6 @@ class RecordedSource:
         See :func:`load_recorded`.
     name
         As shown to people; the folder's own where not given.
-    synthetic
-        Whether its data are known to be made up, besides what its ``about.json`` says.
 
     Attributes
     ----------
@@ -158,12 +156,10 @@ class RecordedSource:
     kind: SourceKind = "recorded"
     refresh_s = 10.0
 
-    def __init__(self, folder: Path | str, name: str | None = None, *, synthetic: bool = False) -> None:
+    def __init__(self, folder: Path | str, name: str | None = None) -> None:
         self.folder = Path(folder)
-        self._synthetic = synthetic
         self.name = name or self.folder.resolve().name
 
     def load(self) -> Snapshot:
         """Return the folder's snapshot (:func:`load_recorded`)."""
-        snapshot = load_recorded(self.folder)
-        return replace(snapshot, synthetic=snapshot.synthetic or self._synthetic)
+        return load_recorded(self.folder)

@@ -17,7 +17,9 @@ from horde_policy.sweep.counting import BINS, COUNTERS, WAITERS
 from horde_policy.sweep.results import SWEEP, settings_of_row
 from horde_policy.sweep.run import Sweep
 
-__all__ = ["read_sweep"]
+__all__ = ["read_sweep", "sweep_content"]
+
+COMPRESSION = 15
 
 
 def read_sweep(given: Path | bytes, name: str = "") -> Sweep:
@@ -52,6 +54,14 @@ def read_sweep(given: Path | bytes, name: str = "") -> Sweep:
     _check_counts(checked)
     _check_points(checked)
     return Sweep(frame=checked, stamp=_plain_stamp(stamp), missing=int(stamp.get("missing") or 0))
+
+
+def sweep_content(sweep: Sweep) -> bytes:
+    """Return a sweep as the Parquet file that :func:`read_sweep` reads again: the rows, and the stamp in its metadata."""
+    out = io.BytesIO()
+    metadata = {STAMP_KEY: json.dumps(dict(sweep.stamp), allow_nan=False)}
+    sweep.frame.write_parquet(out, compression="zstd", compression_level=COMPRESSION, metadata=metadata)
+    return out.getvalue()
 
 
 def _plain_stamp(stamp: Mapping[str, Any]) -> dict[str, Any]:

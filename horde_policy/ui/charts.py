@@ -35,7 +35,8 @@ def show_figure(
     on_box
         Called with the ends on the axis x of a box that was drawn over the figure, as Plotly tells them.
     on_mark
-        Called with the ``customdata`` of the mark that was clicked. Lines without markers and heatmaps have no marks (T9).
+        Called with the ``customdata`` of the mark that was clicked; a mark without any tells nothing. Lines without markers and
+        heatmaps have no marks (T9).
 
     Raises
     ------
@@ -57,8 +58,8 @@ def show_figure(
         # a box selects the marks inside it too, so it is looked for first
         if selection.box and on_box is not None:
             on_box(selection.box[0]["x"])
-        elif on_mark is not None and selection.points and "customdata" in selection.points[0]:
-            on_mark(selection.points[0]["customdata"])
+        elif on_mark is not None and (data := next((point.get("customdata") for point in selection.points), None)):
+            on_mark(data)
 
     st.plotly_chart(figure, on_select=selected, selection_mode=modes, **arguments)
 

@@ -1,4 +1,4 @@
-"""The history that is configured, if one is: opened once for all viewers, read once a range, never written."""
+"""The history of a page's source: the one that is configured, or the demo's own; opened once for all viewers, never written."""
 
 import os
 from dataclasses import dataclass
@@ -13,9 +13,10 @@ from horde_policy.board.changes import Changes
 from horde_policy.errors import HordePolicyError, InputError
 from horde_policy.history.alerting import firing_alerts
 from horde_policy.history.annotations import Annotation, read_annotations
+from horde_policy.history.demo import demo_history
 from horde_policy.history.fleet_span import FleetSpan, load_span
 from horde_policy.history.presence import worker_periods, workers_over
-from horde_policy.history.reading import gaps_between, sources_in
+from horde_policy.history.reading import SourceSpan, gaps_between, sources_in
 from horde_policy.history.since import changes_over
 from horde_policy.history.status import RecorderStatus, recorder_statuses
 from horde_policy.history.store import HistoryStore
@@ -56,7 +57,10 @@ def open_store() -> HistoryStore | None:
 
 @dataclass(frozen=True)
 class Past:
-    """What the history holds of a page's source over the range that its address asks for."""
+    """What the history holds of a page's source over the range that its address asks for.
+
+    ``moves``: it goes on with the clock, as the demo's does, so that an instant is another one later.
+    """
 
     store: HistoryStore
     source: str
@@ -66,9 +70,13 @@ class Past:
     settings: AllowanceSettings
     max_length: int
     context_tokens: int
+    synthetic: bool = False
+    moves: bool = False
 
     def _key(self, shown: Range) -> tuple[str, str, datetime, datetime]:
-        return self.store.name, self.source, shown.start, min(shown.end, self.last)
+        # What was read of a history that moves holds until it moves.
+        name = f"{self.store.name} {self.last.isoformat()}" if self.moves else self.store.name
+        return name, self.source, shown.start, min(shown.end, self.last)
 
     def span(self, models: tuple[str, ...] | None = None, shown: Range | None = None) -> FleetSpan:
         """Return the range, or another one, with the list for these models (null: all)."""
@@ -145,6 +153,30 @@ def _changes(
     return changes_over(_store, start, end, settings, max_length=max_length, context_tokens=context_tokens, source=source)
 
 
+def _nothing_of(source: str) -> str:
+    return f"The history holds nothing of {visible(source)}. Record it (python -m horde_policy record) into the same store."
+
+
+def _found(opened: Opened) -> tuple[HistoryStore, SourceSpan, bool] | str:
+    """Return the store of the page's source, what it has of it, and whether that moves; else why there is none.
+
+    The demo has a history of its own, unless the configured one holds a source of its name.
+    """
+    source = opened.snapshot.source
+    store = open_store()
+    if store is not None:
+        found = next((span for span in sources_in(store) if span.name == source), None)
+        if found is not None:
+            return store, found, False
+    if opened.snapshot.source_kind == "demo":
+        demo = demo_history()
+        demo.move_to(opened.snapshot.fetched_at)
+        found = next((span for span in sources_in(demo.store) if span.name == source), None)
+        if found is not None:
+            return demo.store, found, True
+    return HISTORY_NEEDS if store is None else _nothing_of(source)
+
+
 def find_past(opened: Opened, *, whole: bool = False) -> Past | str:
     """Return the history of the page's source; where there is none, the sentence that says why and what it would need.
 
@@ -152,27 +184,27 @@ def find_past(opened: Opened, *, whole: bool = False) -> Past | str:
     """
     state, source = opened.state, opened.snapshot.source
     try:
-        store = open_store()
-        if store is None:
-            return HISTORY_NEEDS
-        found = next((span for span in sources_in(store) if span.name == source), None)
-        if found is None or found.first is None or found.last is None:
-            return (
-                f"The history holds nothing of {visible(source)}. Record it (python -m horde_policy record) into the same store."
-            )
+        found = _found(opened)
+        if isinstance(found, str):
+            return found
+        store, span, moves = found
+        if span.first is None or span.last is None:
+            return _nothing_of(source)
         past = Past(
             store,
             source,
-            range_of(state, found.first, found.last),
-            found.first,
-            found.last,
+            range_of(state, span.first, span.last),
+            span.first,
+            span.last,
             opened.board.settings,
             state.max_length_tokens,
             state.max_context_tokens,
+            span.synthetic,
+            moves,
         )
         if not past.span(None if whole else state.models or None).height:
             return (
-                f"The history has no poll from {range_text_utc(past.shown)}; its last one is of {found.last:%d %b %Y %H:%M} UTC."
+                f"The history has no poll from {range_text_utc(past.shown)}; its last one is of {span.last:%d %b %Y %H:%M} UTC."
             )
     except HordePolicyError as error:
         return f"The history cannot be read: {visible(str(error))}."
@@ -202,7 +234,7 @@ def choose_range(state: ViewState, past: Past) -> None:
                 address.seed(f"shared.{name}", at.astimezone(UTC).replace(tzinfo=None, second=0, microsecond=0))
                 st.datetime_input(f"{name.capitalize()} (UTC)", key=f"shared.{name}", step=60)
             st.form_submit_button("Show", type="primary", on_click=_write_instants)
-        st.caption(range_text_utc(past.shown), width="content")
+        st.caption(range_text_utc(past.shown) + (", synthetic" if past.synthetic else ""), width="content")
 
 
 def _write_named() -> None:

@@ -1,22 +1,33 @@
 """What the history adds to the Overview and the Model page: the range, lines, alerts, changes, annotations."""
 
+from collections.abc import Callable
 from typing import Any
 
+import polars as pl
 import streamlit as st
 
-from horde_policy.board.detail import ModelDetail
-from horde_policy.ui import address, history
+from horde_policy.board.detail import ModelDetail, model_detail
+from horde_policy.board.rows import make_board
+from horde_policy.frames.schemas import Schema
+from horde_policy.history.reading import snapshot_at
+from horde_policy.history.trend import TREND_ROWS
+from horde_policy.ui import address, components, history
 from horde_policy.ui.charts import show_figure, theme_mode
 from horde_policy.ui.page import Opened
 from horde_policy.ui.tables import show_grid
-from horde_policy.views import grid, past
-from horde_policy.views.figures.history import fig_trend, trend_alt
+from horde_policy.views import grid, model, past
+from horde_policy.views.exports import file_name, headings, to_csv
+from horde_policy.views.figures.history import Mark, fig_states, fig_trend, states_alt, trend_alt
 from horde_policy.views.history import thinned
-from horde_policy.views.text import escape_markdown
+from horde_policy.views.text import escape_markdown, instant
 
-__all__ = ["show_changes", "show_firing", "show_trend", "sparks", "trail_waits"]
+__all__ = ["offer_csv", "show_changes", "show_firing", "show_states", "show_trend", "sparks", "trail_waits"]
 
 TRAIL_POINTS = 60
+FIRING_SHOWN = 3
+"""So many alerts stand above the board, the gravest; the others are folded away, so that the board is on the first screen."""
+
+ZOOM = "Draw over the figure from left to right to look at a shorter range."
 
 
 def sparks(opened: Opened, found: history.Past | str) -> dict[str | None, grid.Cell]:
@@ -25,8 +36,8 @@ def sparks(opened: Opened, found: history.Past | str) -> dict[str | None, grid.C
         return {}
     settings = opened.board.settings
     lines: dict[str | None, grid.Cell] = {None: past.spark(found.trend(()), settings)}
-    for model, frame in found.trends(tuple(opened.board.by_model)).items():
-        lines[model] = past.spark(frame, settings)
+    for name, frame in found.trends(tuple(opened.board.by_model)).items():
+        lines[name] = past.spark(frame, settings)
     return lines
 
 
@@ -35,15 +46,68 @@ def show_firing(opened: Opened, found: history.Past | str) -> None:
     if isinstance(found, str):
         return
     alerts = found.firing()
-    if alerts:
-        show_grid(
-            past.ALERT_COLUMNS,
-            past.alert_rows(alerts, found.last, address.links(opened.state).elsewhere),
-            key="overview.firing",
-            alt="Alerts that fire, with since when",
-            here="overview",
-            target="model",
-        )
+    rows = past.alert_rows(alerts, found.last, address.links(opened.state).elsewhere)
+    if rows:
+        _show_alerts(rows[:FIRING_SHOWN], "overview.firing")
+    if rows[FIRING_SHOWN:]:
+        with st.expander(past.more_firing(alerts[FIRING_SHOWN:]), icon=":material/notifications_active:"):
+            _show_alerts(rows[FIRING_SHOWN:], "overview.firing-more")
+
+
+def _show_alerts(rows: list[grid.Row], key: str) -> None:
+    alt = "Alerts that fire, with since when"
+    show_grid(past.ALERT_COLUMNS, rows, key=key, alt=alt, here="overview", target="model")
+
+
+def show_states(opened: Opened, found: history.Past | str) -> None:
+    """Show how many of the board's models were in which state over the range; a span drawn over it becomes the range."""
+    if isinstance(found, str):
+        return
+    st.header("Models by state over the range", anchor=False)
+    frame = past.states_over(found.trends(tuple(opened.board.by_model)))
+    figure = fig_states(frame, theme_mode(), gaps=found.gaps(), marks=_marks(found))
+    show_figure(figure, alt=states_alt(frame), key="overview.trend", on_box=_zoomed)
+    st.caption(f"Of the models on the board now. {ZOOM}")
+
+
+def _marks(found: history.Past) -> list[Mark]:
+    """Return the annotations within the range as marks of a figure; what is wrong with their file is said once, elsewhere."""
+    return past.marks_within(history.annotations()[0], found.shown)
+
+
+def offer_csv(opened: Opened, key: str, frame: Callable[[], pl.DataFrame], schema: Schema, note: str) -> None:
+    """Offer a frame of the history as CSV, which is made only when it is asked for.
+
+    Parameters
+    ----------
+    opened
+        Of the page, whose stamp the file bears.
+    key
+        ``<page>.<thing>``; the file is called so.
+    frame
+        Gives the frame; columns in front of the schema's are written, too.
+    schema
+        Has the units.
+    note
+        What is in the file.
+    """
+
+    def made() -> bytes:
+        rows = frame()
+        named = {column: column for column in rows.columns if column not in schema.columns}
+        return to_csv(rows, named | headings(schema), opened.stamp)
+
+    st.download_button(
+        "CSV",
+        made,
+        file_name(key.replace(".", "-"), opened.stamp, "csv"),
+        "text/csv",
+        key=f"{key}.csv",
+        on_click="ignore",
+        type="tertiary",
+        icon=":material/download:",
+        help=note,
+    )
 
 
 def show_changes(opened: Opened, found: history.Past | str) -> None:
@@ -94,7 +158,7 @@ def show_trend(opened: Opened, detail: ModelDetail, found: history.Past | str) -
         if found.shown.end - found.shown.start <= by and found.shown.start - by >= found.first
     }
     gaps = found.gaps()
-    noted, trouble = history.annotations()
+    trouble = history.annotations()[1]
     if trouble is not None:
         st.warning(escape_markdown(f"The annotations cannot be shown: {trouble}"), icon=":material/sticky_note_2:")
     figure = fig_trend(
@@ -103,10 +167,25 @@ def show_trend(opened: Opened, detail: ModelDetail, found: history.Past | str) -
         theme_mode(),
         behind=past.behind(earlier),
         gaps=gaps,
-        marks=past.marks_within(noted, found.shown),
+        marks=_marks(found),
     )
     show_figure(figure, alt=trend_alt(frame, gaps.height), key="model.trend", on_box=_zoomed)
-    st.caption("Draw over the figure from left to right to look at a shorter range.")
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.caption(ZOOM, width="content")
+        note = "Each poll of the range, with units, source, time and settings."
+        offer_csv(opened, "model.trend", lambda: past.trend_export(frame, models), TREND_ROWS, note)
+    if opened.state.to_at is not None:
+        _show_past_tiles(opened, detail, found)
+
+
+def _show_past_tiles(opened: Opened, detail: ModelDetail, found: history.Past) -> None:
+    """Show the page's row of figures as they were at the end of the range that the address names."""
+    then = snapshot_at(found.store, found.shown.end, found.source)
+    size, context = opened.state.max_length_tokens, opened.state.max_context_tokens
+    board = make_board(then, opened.board.settings, max_length=size, context_tokens=context, strip_sizes=())
+    st.subheader(f"As of {instant(found.shown.end)}, the end of the range", anchor=False)
+    tiles = model.detail_tiles(model_detail(board.fleet, detail.measure.models, size, context))
+    components.pulse(key="model.then", data={"tiles": tiles})
 
 
 def _zoomed(box: Any) -> None:

@@ -224,7 +224,8 @@ def _fleet(state: ViewState, sources: Mapping[str, str]) -> None:
         format_func=lambda name: words.get(name, name),
         key=key,
         on_change=lambda: write_state(fleet=st.session_state[key]),
-        help="The workers as they stand in a snapshot, online throughout; or drawn from a few numbers and a seed.",
+        help="The workers as they stand in a snapshot, online throughout; as the history recorded them, coming and going, moved "
+        "to the traffic's first day; or drawn from a few numbers and a seed.",
         width=215,
     )
     if current.startswith("drawn/"):
@@ -265,7 +266,8 @@ def _upload(desk: Desk) -> None:
             return
         segment = int(st.session_state["replay.segment"])
         try:
-            key, trace = desk.library.add(file.name, file.getvalue(), segment=segment or None)
+            rebuilt_with = int(st.session_state["replay.rebuilt-with"])
+            key, trace = desk.library.add(file.name, file.getvalue(), segment=segment or None, seed=rebuilt_with)
         except InputError as error:
             st.session_state[FAILED] = str(error)
             return
@@ -280,8 +282,19 @@ def _upload(desk: Desk) -> None:
             on_change=taken,
             max_upload_size=MOST_UPLOAD_MB,
             help="CSV, JSON lines or Parquet with at least created and max_length (or output_tokens); Azure, BurstGPT, Mooncake, "
-            "RAGPulse, Qwen-Bailian and Vidur traces as published; AI Horde's server log. Kept in the server's memory alone.",
+            "RAGPulse, Qwen-Bailian and Vidur traces as published; AI Horde's server log; or exported decision counts, in any "
+            "form that the Decisions page reads, from which requests are rebuilt. Kept in the server's memory alone.",
         )
         st.number_input(
             "Part, where a file's clock starts again (0: the file has one)", 0, 20, step=1, key="replay.segment", on_change=taken
+        )
+        seed("replay.rebuilt-with", 1)
+        st.number_input(
+            "Seed, where a file holds counts and requests are rebuilt",
+            0,
+            1_000_000,
+            step=1,
+            key="replay.rebuilt-with",
+            on_change=taken,
+            help="Times within intervals and sizes within buckets are drawn; another seed shows what the drawing decides.",
         )

@@ -17,11 +17,13 @@ from horde_policy.errors import InputError
 from horde_policy.frames.snapshot import Snapshot
 from horde_policy.imports.tables import Refused
 from horde_policy.imports.trace_frame import Trace, TraceOptions, in_range
-from horde_policy.imports.traces import load_trace
+from horde_policy.imports.traces import detect_format, load_trace
 from horde_policy.replay.fill import ModelWeights, Traffic, filled
 from horde_policy.replay.fill_rule import FillRule
 from horde_policy.replay.fleets import Fleet, demand_weights, fleet_from_snapshot
 from horde_policy.replay.parametric import ParametricFleet, parametric_fleet
+from horde_policy.replay.reconstruct import reconstructed
+from horde_policy.review.loading import load_exports
 from horde_policy.sources.demo import BUNDLED_FOLDER
 from horde_policy.sources.recorded import load_recorded
 
@@ -36,7 +38,6 @@ __all__ = [
     "upload_key",
 ]
 
-TRACES_FOLDER = BUNDLED_FOLDER / "traces"
 DEMAND_FOLDER = BUNDLED_FOLDER / "recorded" / "snapshot"
 
 MOST_REQUESTS = 2_000_000
@@ -49,23 +50,49 @@ DRAWN_PREFIX = "drawn/"
 
 @dataclass(frozen=True, slots=True)
 class Bundled:
-    """A bundled trace: its file, how it is called, and one sentence on it."""
+    """Bundled traffic: its file, how it is called, and a few words on it.
+
+    Attributes
+    ----------
+    file
+        Under ``data/``: a trace; or with a seed a folder of exported counts, from which requests are rebuilt.
+    title, text
+        For people.
+    seed
+        Of a reconstruction; null: the file's own requests.
+    """
 
     file: str
     title: str
     text: str
+    seed: int | None = None
 
 
 BUNDLED: Final[dict[str, Bundled]] = {
-    "ragpulse_week1": Bundled("ragpulse_week1.parquet", "RAGPulse, one week", "a week of a public assistant, 3,800 requests"),
-    "azure2023_conv": Bundled("azure2023_conv.parquet", "Azure 2023 conversations", "58 minutes of chats, 19,366 requests"),
-    "burstgpt1": Bundled("burstgpt1.first400.parquet", "BurstGPT, first rows", "ten hours, 400 requests"),
+    "ragpulse_week1": Bundled(
+        "traces/ragpulse_week1.parquet", "RAGPulse, one week", "a week of a public assistant, 3,800 requests"
+    ),
+    "azure2023_conv": Bundled(
+        "traces/azure2023_conv.parquet", "Azure 2023 conversations", "58 minutes of chats, 19,366 requests"
+    ),
+    "burstgpt1": Bundled("traces/burstgpt1.first400.parquet", "BurstGPT, first rows", "ten hours, 400 requests"),
     "mooncake_conversation": Bundled(
-        "mooncake_conversation.head200.jsonl", "Mooncake, first rows", "a minute or so of long conversations, 200 requests"
+        "traces/mooncake_conversation.head200.jsonl", "Mooncake, first rows", "a minute or so of long conversations, 200 requests"
     ),
     "vidur_splitwise_conv": Bundled(
-        "vidur_splitwise_conv.head300.csv", "Vidur's Azure rows", "the first 300 requests of the Azure trace, without a date"
+        "traces/vidur_splitwise_conv.head300.csv",
+        "Vidur's Azure rows",
+        "the first 300 requests of the Azure trace, without a date",
     ),
+    **{
+        f"week-rebuilt-{seed}": Bundled(
+            "week",
+            f"Demo week rebuilt from its counts, seed {seed}",
+            "38,000 requests drawn from the exported counts of the made-up week",
+            seed,
+        )
+        for seed in (1, 2, 3)
+    },
 }
 
 
@@ -128,8 +155,17 @@ class Library:
     weights: list[ModelWeights | None] = field(default_factory=list)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def add(self, name: str, content: bytes, *, segment: int | None = None) -> tuple[str, Trace]:
+    def add(self, name: str, content: bytes, *, segment: int | None = None, seed: int = 1) -> tuple[str, Trace]:
         """Read an uploaded file of any supported format and keep its requests.
+
+        Parameters
+        ----------
+        name, content
+            The file.
+        segment
+            Which part of it, where its clock starts again.
+        seed
+            Of the reconstruction, where the file holds exported decision counts and no requests.
 
         Raises
         ------
@@ -141,10 +177,11 @@ class Library:
             plain = "".join(c if c.isascii() and (c.isalnum() or c in "._-") else "_" for c in Path(name).name)[-80:].lstrip(".")
             path = Path(folder) / (plain or "upload")
             path.write_bytes(content)
-            trace = load_trace(path, TraceOptions(segment=segment, seed=0))
+            trace = _trace_in(path, TraceOptions(segment=segment, seed=0), seed)
         if not trace.frame.height:
             raise InputError("trace", plain, 0, "rows are in the file: there is nothing to replay")
-        key = upload_key(content + (b"" if segment is None else str(segment).encode()))
+        chosen = [str(number) for number in (segment, seed if trace.reconstruction else None) if number is not None]
+        key = upload_key(content + " ".join(chosen).encode())
         with self.lock:
             self.uploads[key] = trace
             self.uploads.move_to_end(key)
@@ -168,7 +205,7 @@ class Library:
         if key in BUNDLED:
             with self.lock:
                 if key not in self.bundled:
-                    self.bundled[key] = load_trace(TRACES_FOLDER / BUNDLED[key].file, TraceOptions())
+                    self.bundled[key] = _bundled(BUNDLED[key])
                 return self.bundled[key]
         with self.lock:
             if key in self.uploads:
@@ -189,6 +226,35 @@ class Library:
         if bundled is None:
             raise InputError("fill rule", "models", "weighted", "needs request counts, and neither source has any")
         return bundled
+
+
+def _bundled(wanted: Bundled) -> Trace:
+    path = BUNDLED_FOLDER / wanted.file
+    return load_trace(path, TraceOptions()) if wanted.seed is None else _rebuilt(path, wanted.seed)
+
+
+def _rebuilt(path: Path, seed: int) -> Trace:
+    """Return the requests of exported decision counts, drawn with a seed."""
+    return reconstructed(load_exports([path]).decisions, seed=seed, name=path.stem)
+
+
+def _trace_in(path: Path, options: TraceOptions, seed: int) -> Trace:
+    """Return an uploaded file's requests: its own, or rebuilt where it holds exported decision counts.
+
+    Raises
+    ------
+    InputError
+        It is neither, or breaks a rule of its format.
+    """
+    try:
+        named = detect_format(path)
+    except InputError as no_trace:
+        try:
+            return _rebuilt(path, seed)
+        except InputError as no_export:
+            hint = f"nor can it be read as exported counts: {no_export}"
+            raise InputError(no_trace.what, no_trace.where, no_trace.value, no_trace.rule, hint=hint) from no_trace
+    return load_trace(path, options, format_name=named)
 
 
 def fleet_of(drawn: Drawn | None, snapshot: Snapshot | None, weights: ModelWeights, assumed_speed_tok_per_s: float) -> Fleet:

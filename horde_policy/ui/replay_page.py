@@ -8,15 +8,15 @@ from datetime import UTC, datetime, timedelta
 import streamlit as st
 
 from horde_policy.clock import SystemClock
-from horde_policy.errors import HordePolicyError, InputError
-from horde_policy.frames.snapshot import Snapshot
+from horde_policy.errors import HordePolicyError
 from horde_policy.replay.fill import Traffic
 from horde_policy.replay.fill_rule import FillRule
 from horde_policy.replay.fleets import Fleet
 from horde_policy.ui import address, live
 from horde_policy.ui.charts import show_figure, theme_mode
 from horde_policy.ui.replay_desk import Desk, Job, Replayed, desk
-from horde_policy.ui.replay_inputs import drawn_of, fleet_of, traffic_of
+from horde_policy.ui.replay_fleets import ChosenFleet, chosen_fleet, history_choices
+from horde_policy.ui.replay_inputs import traffic_of
 from horde_policy.ui.tables import show_grid
 from horde_policy.views import replay_words as words
 from horde_policy.views.figures import replay as figures
@@ -57,6 +57,7 @@ class Opened:
     notes: tuple[str, ...]
     sources: Mapping[str, str]
     length: timedelta | None
+    fleet: ChosenFleet
 
 
 def open_replay() -> Opened:
@@ -70,7 +71,8 @@ def open_replay() -> Opened:
     except HordePolicyError:
         length = None
     assert length is None or isinstance(length, timedelta)
-    return Opened(state, bench, runs, notes, live.source_labels(), length)
+    fleet = chosen_fleet(state)
+    return Opened(state, bench, runs, notes, history_choices(fleet.snapshot) | live.source_labels(), length, fleet)
 
 
 def show_notes(opened: Opened) -> None:
@@ -79,49 +81,26 @@ def show_notes(opened: Opened) -> None:
         st.warning(escape_markdown(note), icon=":material/info:")
 
 
-def _snapshot(state: ViewState) -> tuple[Snapshot | None, str]:
-    """Return the snapshot that the fleet and its statistics come from, and its id; asked only when due."""
-    source = state.source if state.fleet == "source" or state.fleet.startswith("drawn/") else state.fleet
-    seen = live.look_at(source)
-    if seen is None or seen.snapshot is None:
-        return None, ""
-    return seen.snapshot, seen.snapshot_id
-
-
 def replayed(opened: Opened) -> Replayed | None:
     """Return what comes of the replay that the address names; null while it is made, or when it cannot be."""
     state = opened.state
     viewer: str = st.session_state.setdefault(VIEWER, uuid.uuid4().hex)
-    snapshot, snapshot_id = _snapshot(state)
-    speed = state.settings.assumed_speed_tok_per_s
-    key = "|".join(
-        [
-            state.traffic,
-            str(state.hours),
-            str(state.copies),
-            str(state.keep_percent),
-            state.fill,
-            state.fleet,
-            snapshot_id,
-            str(speed),
-        ]
-    )
+    fleet = opened.fleet
+    key = "|".join([state.traffic, str(state.hours), str(state.copies), str(state.keep_percent), state.fill, fleet.key])
 
     def make() -> tuple[Traffic, Fleet]:
         library = opened.desk.library
-        drawn = drawn_of(state.fleet)
-        if drawn is None and snapshot is None:
-            raise InputError("fleet", "", state.fleet, "is no source that is configured here, or it has not answered yet")
-        weights = library.demand(snapshot)
+        weights = library.demand(fleet.snapshot)
+        trace = library.trace(state.traffic)
         traffic = traffic_of(
-            library.trace(state.traffic),
+            trace,
             FillRule.parsed(state.fill),
             weights,
             hours=state.hours,
             copies=state.copies,
             keep_percent=state.keep_percent,
         )
-        return traffic, fleet_of(drawn, snapshot, weights, speed)
+        return traffic, fleet.make(weights, trace)
 
     job = opened.desk.ask(viewer, key, make, opened.runs)
     job.done.wait(WAIT_S)

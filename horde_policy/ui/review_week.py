@@ -7,6 +7,7 @@ from horde_policy.review.findings import Question, Week, review_week
 from horde_policy.ui import address
 from horde_policy.ui.charts import show_figure, theme_mode
 from horde_policy.ui.review_page import Opened, now, offer
+from horde_policy.ui.shell import link_to
 from horde_policy.views.figures.review_whatif import fig_gains, gains_alt
 from horde_policy.views.finding_text import SECTION_TITLES, finding_text, no_data_text
 from horde_policy.views.report import report_html
@@ -16,7 +17,6 @@ from horde_policy.views.text import escape_markdown
 
 __all__ = ["reviewed", "show_changes", "show_findings", "show_questions", "show_report"]
 
-PAGE_FILES = {page: f"pages/review/{page}.py" for page in ("week", "decisions", "waits")}
 COLOURS = {"wrong": "red", "bad": "red", "open": "orange", "fine": "green"}
 ICONS = {
     "wrong": ":material/error:",
@@ -60,12 +60,7 @@ def _show_finding(opened: Opened, finding: Finding, number: int) -> None:
     if text.details:
         st.markdown("\n".join(f"- {escape_markdown(detail)}" for detail in text.details))
     if finding.target.page != "week":
-        st.page_link(
-            PAGE_FILES[finding.target.page],
-            label=text.link.capitalize(),
-            icon=":material/arrow_forward:",
-            query_params=_query(opened, finding),
-        )
+        link_to(finding.target.page, text.link.capitalize(), _query(opened, finding), icon=":material/arrow_forward:")
 
 
 def _query(opened: Opened, finding: Finding) -> dict[str, list[str]]:

@@ -5,6 +5,7 @@ in this one, and back and forward find what was shown.
 """
 
 from collections.abc import Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,10 +13,12 @@ import streamlit as st
 
 from horde_policy.errors import ConfigError
 from horde_policy.ui import address, controls, live
+from horde_policy.ui.sign_in import require_sign_in
+from horde_policy.views.guide import STEPS, link_query
 from horde_policy.views.state import ViewState
 from horde_policy.views.text import escape_markdown
 
-__all__ = ["PageEntry", "frame", "navigation"]
+__all__ = ["PageEntry", "frame", "has_page", "link_to", "navigation"]
 
 FOLDER = Path(__file__).parent
 SIDEBAR_PX = 220
@@ -32,12 +35,20 @@ html { font-size: 19px; }
 </style>"""
 """For a screen on a wall: larger, without controls."""
 
+BEAMER = """<style>
+html { font-size: clamp(15px, 1.6vw, 21px); }
+</style>"""
+"""For a page that is shown to a room."""
+
+GUIDE = "guide"
+
 
 @dataclass(frozen=True, slots=True)
 class PageEntry:
     """One page of the navigation: its file, its name in the address, its title, icon, and the question it answers.
 
-    ``live`` tells whether it shows a horde's source, and so has the chooser of one, of its refresh and of a size.
+    A page without ``controls`` chooses no source, size or settings: what it shows does not depend on them.
+    One that is not ``live`` shows no horde's source, so it has the settings alone.
     """
 
     file: Path
@@ -45,6 +56,7 @@ class PageEntry:
     title: str
     icon: str
     question: str
+    controls: bool = True
     live: bool = True
 
 
@@ -59,8 +71,7 @@ def navigation(sections: Mapping[str, Sequence[PageEntry]]) -> "Navigation":
     start = st.Page(first.file, title=first.title, url_path="start", default=True)
     current = st.navigation([start, *pages.values()], position="hidden")
     here = first.url_path if current.url_path == "" else current.url_path
-    live = all(entry.live for entry in entries if entry.url_path == here)
-    return Navigation(sections, pages | ({first.url_path: start} if current.url_path == "" else {}), current, here, live)
+    return Navigation(sections, pages | ({first.url_path: start} if current.url_path == "" else {}), current, here)
 
 
 def _page(entry: PageEntry) -> "st.Page":
@@ -69,13 +80,17 @@ def _page(entry: PageEntry) -> "st.Page":
 
 @dataclass(frozen=True, slots=True)
 class Navigation:
-    """The pages registered, the one that runs, its name in the address, and whether it shows a horde's source."""
+    """The pages registered, the one that runs, and its name in the address."""
 
     sections: Mapping[str, Sequence[PageEntry]]
     pages: Mapping[str, "st.Page"]
     current: "st.Page"
     here: str
-    live: bool
+
+    @property
+    def entry(self) -> PageEntry:
+        """The entry of the page that was asked for."""
+        return next(entry for entries in self.sections.values() for entry in entries if entry.url_path == self.here)
 
     def run(self) -> None:
         """Run the page that was asked for."""
@@ -93,6 +108,39 @@ class Navigation:
                     )
 
 
+_current: ContextVar[Navigation] = ContextVar("navigation")
+"""The navigation of the run that is going on; each run of a script has a thread, and so a context, of its own."""
+
+
+def has_page(page: str) -> bool:
+    """Tell whether a page of this name is in the navigation."""
+    return page in _current.get().pages
+
+
+def link_to(page: str, label: str, query: Mapping[str, Sequence[str]], *, icon: str | None = None) -> None:
+    """Draw a link to a page of this app by its name in the address; call while a page runs.
+
+    Raises
+    ------
+    KeyError
+        No page of the navigation has this name.
+    """
+    st.page_link(_current.get().pages[page], label=label, icon=icon, query_params={k: list(v) for k, v in query.items()})
+
+
+def show_workshop_bar(page: Navigation, state: ViewState) -> None:
+    """Say on a real page which step of the workshop it belongs to, with the way back and the reset of what was chosen on it."""
+    if not state.step or page.here == GUIDE:
+        return
+    step, base = STEPS[state.step - 1], address.deployment_settings()
+    with st.container(horizontal=True, vertical_alignment="center", key="shared.workshop", border=True):
+        st.markdown(f"**Workshop, step {state.step} of {len(STEPS)}:** {escape_markdown(step.title)}", width="content")
+        for link in step.links:
+            if link.page == page.here:
+                link_to(link.page, escape_markdown(link.label), link_query(link, state.step, base), icon=":material/restart_alt:")
+        link_to(GUIDE, "Back to the guide", state.shared_query(base), icon=":material/school:")
+
+
 def frame(sections: Mapping[str, Sequence[PageEntry]]) -> Navigation:
     """Draw everything around the page, and return the navigation, whose page is still to be run."""
     page = navigation(sections)
@@ -104,24 +152,32 @@ def frame(sections: Mapping[str, Sequence[PageEntry]]) -> Navigation:
         initial_sidebar_state=SIDEBAR_PX,
     )
     st.logo(str(FOLDER / "wordmark.svg"), icon_image=str(FOLDER / "mark.svg"), size="large")
+    require_sign_in()
     address.begin_run()
     try:
         state, notes = address.read_state()
     except ConfigError as error:
         st.error(escape_markdown(str(error)), title="The settings of this deployment make no sense", icon=":material/build:")
         st.stop()
-    st.html(MARGINS + (WALL if state.wall else ""))
+    _current.set(page)
+    st.html(MARGINS + (WALL if state.wall else BEAMER if page.here == GUIDE else ""))
     if state.wall:
         return page
     page.draw(state)
-    with st.container(horizontal=True, vertical_alignment="center", key="shared.controls"):
-        if page.live:
-            controls.source_chooser(live.source_labels(), state)
-            controls.refresh_chooser(state)
-            controls.size_chooser(state)
-        controls.request_and_settings(state)
+    show_workshop_bar(page, state)
+    if page.entry.controls:
+        _show_controls(state, live_source=page.entry.live)
     problems = (problem.text for problem in live.source_problems())
     # What a link or the configuration says may hold anything: it is shown as text and never as Markdown.
     for text in (*notes, *address.take_notices(), *problems):
         st.warning(escape_markdown(text), icon=":material/info:")
     return page
+
+
+def _show_controls(state: ViewState, *, live_source: bool) -> None:
+    with st.container(horizontal=True, vertical_alignment="center", key="shared.controls"):
+        if live_source:
+            controls.source_chooser(live.source_labels(), state)
+            controls.refresh_chooser(state)
+            controls.size_chooser(state)
+        controls.request_and_settings(state)

@@ -60,6 +60,7 @@ def show_history(now: datetime) -> None:
     standing = history.store_standing(now)
     if isinstance(standing, str):
         history.say_missing(standing)
+        st.caption("The demo comes with a history of its own: seven synthetic days, moved so that they end now.")
         return
     info, recorders = standing
     st.caption(escape_markdown(sources.store_sentence(info)))

@@ -5,9 +5,11 @@ from collections.abc import Sequence
 import streamlit as st
 
 from horde_policy.board.moves import SinglePoint
+from horde_policy.history.presence import WORKER_ROWS
 from horde_policy.ui import address, components, history
 from horde_policy.ui.charts import show_figure, theme_mode
 from horde_policy.ui.page import Opened
+from horde_policy.ui.past_page import offer_csv
 from horde_policy.ui.tables import show_grid
 from horde_policy.views import workers
 from horde_policy.views.figures.history import MOST_WORKERS_DRAWN, fig_presence, presence_alt
@@ -90,3 +92,5 @@ def show_past(opened: Opened, past: history.Past | str) -> None:
         alt="Workers that were there over the range and are gone at its end",
         empty="Nobody who was there over the range is gone at its end.",
     )
+    note = "Every worker that was there over the range, with units, source, time and settings."
+    offer_csv(opened, "workers.past", past.workers, WORKER_ROWS, note)

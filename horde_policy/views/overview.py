@@ -55,10 +55,10 @@ def rule_sentence(settings: AllowanceSettings) -> str:
 def introduction(settings: AllowanceSettings, *, demo: bool) -> str:
     """Return what the page is, for a newcomer; on the demo also where the real figures are.
 
-    >>> introduction(AllowanceSettings(), demo=True).rpartition(". ")[2]
-    'These data are made up: the public AI Horde is one choice away, above, and is asked nothing before.'
+    >>> introduction(AllowanceSettings(), demo=True).rpartition("300 s. ")[2]
+    'These data are made up; the public AI Horde is asked nothing before you choose it.'
     """
-    made_up = " These data are made up: the public AI Horde is one choice away, above, and is asked nothing before."
+    made_up = " These data are made up; the public AI Horde is asked nothing before you choose it."
     return rule_sentence(settings) + (made_up if demo else "")
 
 

@@ -12,7 +12,7 @@ from horde_policy.history.annotations import Annotation
 from horde_policy.settings import AllowanceSettings
 from horde_policy.views import grid
 from horde_policy.views.figures.history import Behind, Mark
-from horde_policy.views.history import Range, spark_points, thinned
+from horde_policy.views.history import MOST_POINTS, Range, spark_points, thinned
 from horde_policy.views.text import age, count, instant, shortened, speed, visible
 from horde_policy.views.words import STATES
 
@@ -26,8 +26,11 @@ __all__ = [
     "change_rows",
     "changes_title",
     "marks_within",
+    "more_firing",
     "noted_rows",
     "spark",
+    "states_over",
+    "trend_export",
 ]
 
 EARLIER: Final = (("the day before", timedelta(days=1), "dash"), ("the week before", timedelta(days=7), "dot"))
@@ -61,6 +64,19 @@ def alert_rows(alerts: Sequence[Alert], now: datetime, link: Callable[..., str])
         )
         for alert in alerts
     ]
+
+
+def more_firing(alerts: Sequence[Alert]) -> str:
+    """Return how many more alerts fire, and which, for the title of what folds them away.
+
+    >>> from datetime import UTC
+    >>> at = datetime(2026, 11, 29, tzinfo=UTC)
+    >>> more_firing([Alert(rule="at_floor", model=name, since=at) for name in "ab"] + [Alert(rule="stale", model=None, since=at)])
+    '3 more fire: 2 at the floor, 1 the data are stale'
+    """
+    counted = {rule: sum(alert.rule == rule for alert in alerts) for rule in ALERTS}
+    told = ", ".join(f"{count(number)} {ALERTS[rule]}" for rule, number in counted.items() if number)
+    return f"{count(len(alerts))} more {'fires' if len(alerts) == 1 else 'fire'}: {told}"
 
 
 # --- what changed -----------------------------------------------------------------------------------------------------------
@@ -214,3 +230,49 @@ def behind(frames: Mapping[str, pl.DataFrame]) -> list[Behind]:
         for word, by, dash in EARLIER
         if word in frames and frames[word].height
     ]
+
+
+def states_over(trends: Mapping[str, pl.DataFrame], most: int = MOST_POINTS) -> pl.DataFrame:
+    """Return how many models were in which state at each poll: ``at`` and a column a state.
+
+    Of more than ``most`` polls, the worst of each equal number of polls stands for them: the one with the most models at the
+    floor or without a worker.
+
+    Parameters
+    ----------
+    trends
+        Model → frame :data:`horde_policy.history.trend.TREND_ROWS`, all of the same polls.
+    most
+        Rows.
+
+    Examples
+    --------
+    >>> from datetime import UTC
+    >>> at = [datetime(2026, 11, 29, hour, tzinfo=UTC) for hour in (0, 1)]
+    >>> lines = {name: pl.DataFrame({"at": at, "state": ["full", last]}) for name, last in (("a", "floor"), ("b", "full"))}
+    >>> states_over(lines).select("full", "floor").rows()
+    [(2, 0), (1, 1)]
+    """
+    empty = pl.DataFrame(schema={"at": pl.Datetime("us", "UTC"), **dict.fromkeys(STATES, pl.Int64)})
+    told = [frame.select("at", "state") for frame in trends.values() if frame.height]
+    if not told:
+        return empty
+    counts = [pl.col("state").eq(state).sum().cast(pl.Int64).alias(state) for state in STATES]
+    counted = pl.concat(told).group_by("at").agg(counts).sort("at").select(empty.columns)
+    if counted.height <= most:
+        return counted
+    part = (pl.int_range(pl.len()) * most // counted.height).alias("part")
+    worst = (pl.col("floor") + pl.col("no_worker")).alias("worst")
+    kept = (
+        counted.with_columns(part, worst).sort("part", "worst", maintain_order=True).group_by("part", maintain_order=True).last()
+    )
+    return kept.sort("at").select(empty.columns)
+
+
+def trend_export(frame: pl.DataFrame, models: Sequence[str]) -> pl.DataFrame:
+    """Return a trend with the models that it is for in front, as it is written to a file.
+
+    >>> trend_export(pl.DataFrame({"allowance_tokens": [512]}), ()).row(0)
+    ('any model', 512)
+    """
+    return frame.select(pl.lit("; ".join(models) or "any model").alias("models"), pl.all())

@@ -77,6 +77,9 @@ def fleet_words(stamp: Stamp) -> str:
     """Return what a fleet is: where from, its workers and speed, and whether it is made up."""
     where = "parameters" if stamp["from"] == "parameters" else visible(str(stamp["source"]))
     synthetic = ", synthetic" if stamp["synthetic"] else ""
+    if stamp["from"] == "history":
+        where += f", recorded from {stamp['first_poll'][:16]} to {stamp['last_poll'][:16]} UTC"
+        where += " and moved to the time of the traffic" if stamp.get("moved_s") else ""
     workers, models = stamp["workers"], stamp["models"]
     return (
         f"{where}{synthetic}: {count(workers)} worker{'s' if workers != 1 else ''}, {count(models)} models, "

@@ -17,6 +17,8 @@ from horde_policy.replay.fill import MOST_COPIES
 from horde_policy.replay.fill_rule import FillRule
 from horde_policy.settings import AllowanceSettings
 from horde_policy.units import DEFAULT_MAX_CONTEXT_TOKENS, DEFAULT_MAX_LENGTH_TOKENS, MAX_LENGTH_LIMIT_TOKENS
+from horde_policy.views.budget_state import BUDGET_NAMES, BudgetState, parse_budget_state
+from horde_policy.views.sweep_state import SWEEP_NAMES, SweepAsked, parse_sweep_asked
 from horde_policy.views.words import STATES
 
 __all__ = [
@@ -28,6 +30,7 @@ __all__ = [
     "SETTING_PARAMETERS",
     "SORTS",
     "TRIED_PARAMETERS",
+    "WORKSHOP_STEPS",
     "Parameter",
     "Query",
     "ViewState",
@@ -61,6 +64,7 @@ MOST_RUNS = 4
 """Settings that a replay compares with the baseline."""
 MOST_RUN_CHARACTERS = 500
 MOST_HOURS = 1_000_000
+WORKSHOP_STEPS = 8
 NO_RUN = "none"
 """Stands in an address for a replay of the baseline alone."""
 DEFAULT_FILL = str(FillRule(models="weighted"))
@@ -111,6 +115,8 @@ class ViewState:
         What the board shows and in which order.
     wall
         Whether the page is meant for a screen on a wall: large, without controls.
+    step
+        The step of the workshop that is being held, 0 for none; it goes along to every page.
     traffic, hours, copies, keep_percent, fill
         The traffic of a replay: its key, hours from and to after its first request (empty: all of it), how often it is
         superposed, which share of it is kept, the fill rule in words.
@@ -123,6 +129,10 @@ class ViewState:
     queue_change_tokens, lost, added_tok_per_s, added_max_length, tried
         What the model page tries: a longer or shorter queue, workers lost by id, a worker added (0 tok/s: none) and its size,
         other settings (null: those in force).
+    budget
+        What the Budget page shows.
+    sweep
+        What the Sweep page shows.
 
     Examples
     --------
@@ -145,6 +155,7 @@ class ViewState:
     sort: str = "model"
     descending: bool = False
     wall: bool = False
+    step: int = 0
     traffic: str = "ragpulse_week1"
     hours: tuple[float, ...] = (24.0, 48.0)
     copies: int = 60
@@ -160,6 +171,8 @@ class ViewState:
     added_tok_per_s: int = 0
     added_max_length: int = 4096
     tried: AllowanceSettings | None = None
+    budget: BudgetState = field(default_factory=BudgetState)
+    sweep: SweepAsked = field(default_factory=SweepAsked)
 
     def changed(self, **changes: object) -> Self:
         """Return the state with some fields replaced.
@@ -194,7 +207,7 @@ class ViewState:
         query |= _changed_settings(SETTING_PARAMETERS, self.settings, base)
         if self.tried is not None and not only_shared:
             query |= _changed_settings(TRIED_PARAMETERS, self.tried, self.settings)
-        return query
+        return query if only_shared else query | self.sweep.query() | self.budget.query()
 
 
 def _changed_settings(names: Mapping[str, str], settings: AllowanceSettings, base: AllowanceSettings) -> dict[str, list[str]]:
@@ -364,6 +377,7 @@ PARAMETERS: Final[tuple[Parameter, ...]] = (
     Parameter("sort", "sort", _one_of(SORTS), _one, shared=False),
     Parameter("descending", "descending", _flag, _bit, shared=False),
     Parameter("wall", "wall", _flag, _bit, shared=False),
+    Parameter("step", "step", _whole(0, WORKSHOP_STEPS), _one),
     Parameter("traffic", "traffic", _chosen, _one, shared=False),
     Parameter("hours", "hours", _hours, lambda hours: (hours_text(hours),), shared=False),
     Parameter("copies", "copies", _whole(1, MOST_COPIES), _one, shared=False),
@@ -498,8 +512,11 @@ def parse_view_state(query: Query, base: AllowanceSettings) -> tuple[ViewState, 
     tried, tried_notes = _read_settings(query, settings, TRIED_PARAMETERS)
     if tried != settings:
         values["tried"] = tried
-    setting_notes += tried_notes
-    known = {p.name for p in PARAMETERS} | set(SETTING_PARAMETERS) | set(TRIED_PARAMETERS)
+    values["budget"], budget_notes = parse_budget_state(query)
+    notes += budget_notes
+    values["sweep"], sweep_notes = parse_sweep_asked(query)
+    setting_notes += [*tried_notes, *sweep_notes]
+    known = {p.name for p in PARAMETERS} | {*SETTING_PARAMETERS, *TRIED_PARAMETERS, *BUDGET_NAMES, *SWEEP_NAMES}
     strange = [f"The link's {shown(name)[1:-1]} is left out: no page knows it." for name in query if name not in known]
     state = ViewState(settings=settings).changed(**values)
     return state, (*notes, *setting_notes, *strange)

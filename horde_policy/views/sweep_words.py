@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from horde_policy.replay.fill_rule import FillRule
 from horde_policy.sweep.metrics import METRICS, PRODUCTION_METRICS, Metric
 from horde_policy.sweep.sentences import Constraint, Objective
 from horde_policy.views.text import NOT_REPORTED, count, ratio
@@ -11,7 +12,9 @@ __all__ = [
     "VERDICTS",
     "constraint_words",
     "days_words",
+    "difference_words",
     "figure_words",
+    "fill_words",
     "metric_words",
     "objective_words",
     "setting_value",
@@ -105,6 +108,32 @@ def with_width(metric: Metric | str, value: float | None, half_width: float | No
     if value is None or half_width is None:
         return figure_words(metric, value)
     return f"{figure_words(metric, value)} {width_words(metric, half_width)}"
+
+
+def difference_words(metric: Metric | str, value: float | None, half_width: float | None) -> str:
+    """Return a difference with its sign and half the width of its interval; that of shares is in percentage points.
+
+    >>> difference_words("refused_share", -0.021, 0.004), difference_words("p90_wait_registered_s", 12.0, None)
+    ('−2.1 points ± 0.4 points', '+12.0 s ± —')
+    """
+    if value is None:
+        return NOT_REPORTED
+    sign = "+" if value > 0 else "−" if value < 0 else ""
+    size = f"{abs(value) * 100:.2g} points" if _metric(metric).unit == "share" else figure_words(metric, abs(value))
+    return f"{sign}{size} {width_words(metric, half_width)}"
+
+
+def fill_words(fill: str | None) -> str:
+    """Return a fill rule by what differs from the usual one, as short as it can be told.
+
+    >>> fill_words(None), fill_words("max_length=tight,models=weighted,requester=0.7/0.1,can_pay=0.5,allow_downgrade=0")
+    ('as the traffic says', 'max_length=tight, models=weighted')
+    """
+    if fill is None:
+        return "as the traffic says"
+    usual = set(str(FillRule()).split(","))
+    parts = [part for part in fill.split(",") if part not in usual]
+    return ", ".join(parts) or "the usual fill rule"
 
 
 def objective_words(objective: Objective) -> str:

@@ -39,17 +39,22 @@ STATES: Final[dict[str, StateWords]] = {
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """One glossary entry: the word as it is written in running text, and one sentence."""
+    """One glossary entry: the word as it is written in running text, one sentence, and the labels that mean it on pages."""
 
     word: str
     text: str
+    also: tuple[str, ...] = ()
 
 
 GLOSSARY: Final[dict[str, Term]] = {
     "allowance": Term(
-        "allowance", "Output tokens up to which a text request of a requester without kudos is served without a kudos hold."
+        "allowance",
+        "Output tokens up to which a text request of a requester without kudos is served without a kudos hold.",
+        also=("Free allowance",),
     ),
-    "size": Term("size", "The output tokens a request asks for (max_length). The larger, the fewer workers can take it."),
+    "size": Term(
+        "size", "The output tokens a request asks for (max_length). The larger, the fewer workers can take it.", also=("By size",)
+    ),
     "context": Term("context", "The prompt tokens a request asks room for (max_context_length)."),
     "ceiling": Term("ceiling", "The largest allowance, given at a short estimated wait."),
     "floor": Term("floor", "The smallest allowance, given at a long estimated wait and where no worker is eligible."),
@@ -58,6 +63,7 @@ GLOSSARY: Final[dict[str, Term]] = {
     "estimated_wait": Term(
         "estimated wait",
         "Queued output tokens ahead of a request that its eligible workers could take, divided by their combined speed.",
+        also=("Wait",),
     ),
     "named": Term(
         "named", "The estimate from the queue that the server lists for the model asked for. A reading of public figures."
@@ -70,18 +76,25 @@ GLOSSARY: Final[dict[str, Term]] = {
     "eligible_worker": Term(
         "eligible worker",
         "An online worker outside maintenance that serves the model and takes the size and the context asked for.",
+        also=("Eligible workers", "Its only eligible worker"),
     ),
     "combined_speed": Term(
         "combined speed",
         "The measured speeds of the eligible workers, added up. A worker that has completed no job counts as assumed speed.",
+        also=("Speed",),
     ),
-    "assumed_speed": Term("assumed speed", "What a worker without a measured speed counts in the combined speed."),
+    "assumed_speed": Term(
+        "assumed speed", "What a worker without a measured speed counts in the combined speed.", also=("At assumed speed",)
+    ),
     "queued_tokens": Term(
-        "queued tokens", "Output tokens that waiting requests ask for, as the server lists them: each request once."
+        "queued tokens",
+        "Output tokens that waiting requests ask for, as the server lists them: each request once.",
+        also=("Queued", "Queue"),
     ),
     "largest_free_request": Term(
         "largest free request",
         "The largest size that some online worker could take and that is within the allowance measured at that same size.",
+        also=("Largest free",),
     ),
     "demand": Term("demand", "Requests for the model within a day, which the server counts once a day."),
     "any_model": Term("any model", "A request that names no model: every online worker that takes its size is eligible."),
@@ -99,6 +112,62 @@ GLOSSARY: Final[dict[str, Term]] = {
     "declaration_gap": Term(
         "declaration gap", "By how much a request asks for more output or context than any online worker of its models declares."
     ),
+    "model": Term(
+        "model",
+        "The weights a request wants, by the name that workers serve them under, backend prefix included.",
+        also=("Models",),
+    ),
+    "worker": Term(
+        "worker", "A program that serves requests: it declares its models, sizes and threads.", also=("Workers", "Serves")
+    ),
+    "thread": Term(
+        "thread", "A job that a worker runs beside others; its speed is counted once all the same.", also=("Threads",)
+    ),
+    "maintenance": Term(
+        "maintenance", "A worker in maintenance takes no requests; it is listed and not eligible.", also=("In maintenance",)
+    ),
+    "declared_size": Term(
+        "declared size", "The most output and context that a worker says it takes in one request.", also=("Takes up to", "Takes")
+    ),
+    "speed_share": Term("share", "A worker's part of the combined speed of the eligible workers, or a part of all requests."),
+    "single_point": Term(
+        "single point of failure",
+        "A worker that carries a model alone: without it the model's allowance is the floor.",
+        also=("Single points of failure", "Carries alone", "The fastest alone", "Without it", "Left waiting"),
+    ),
+    "state": Term("state", "How a model stands at a size: full, falling, floor, no worker, too large or unknown."),
+    "low": Term("low", "The estimate if nothing of the listed queue stands ahead. A scenario and not a bound."),
+    "scenario": Term("scenario", "One reading of what the public list leaves open about a wait: low, named or at worst."),
+    "wait_time": Term(
+        "wait_time",
+        "What the server's status route would say: the estimated wait and the request's own output divided by the speed.",
+    ),
+    "past_minute": Term("past minute", "Output tokens that all workers together handed in within the last minute."),
+    "source": Term("source", "Where figures come from: the demo, a horde, a recorded folder; one that is configured."),
+    "snapshot": Term("snapshot", "Workers, models, speeds and modes of a horde read together, with the time of the oldest part."),
+    "rate_limit": Term("rate limit", "How many requests the server still takes from us before it answers 429."),
+    "problem": Term(
+        "problem", "Something wrong in the data, kept beside the figures that it concerns.", also=("Problems", "What is wrong")
+    ),
+    "interval": Term(
+        "interval",
+        "Where a share lies with 95 % confidence in another week like this one; requests that come in bursts widen it.",
+    ),
+    "bounds": Term("bounds", "The least and the most that the counts allow, whatever they do not say."),
+    "bucket": Term(
+        "size bucket",
+        "One of the five ranges of sizes in which decisions are counted: up to 512, 1,024, 2,048, 4,096, and above.",
+    ),
+    "replay": Term("replay", "Recorded or made requests sent through the rule and a fleet again, under settings of your choice."),
+    "baseline": Term("baseline", "The settings in force, which every comparison has beside it."),
+    "fill_rule": Term("fill rule", "The named rule that assigns what no trace records: size, model, requester, who can pay."),
+    "fleet": Term("fleet", "The workers of a replay: when they are online, as what, and how fast."),
+    "budget": Term("hard budget", "A limit in money that refuses what may not fit under it."),
+    "reservation": Term(
+        "reservation", "What a request under a budget holds: its input estimate and a capped part of its output."
+    ),
+    "open_request": Term("open request", "A request whose real cost is not written yet; its hold counts."),
+    "worst_case": Term("worst case", "By how much a hard budget can be overspent at most by the requests that are open."),
 }
 """Key → term. One definition for the pages, the tooltips and the docs."""
 

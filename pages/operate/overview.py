@@ -3,6 +3,7 @@
 import streamlit as st
 
 from horde_policy.ui import board_page, components, controls, past_page
+from horde_policy.ui.first_minute import show_offers
 from horde_policy.ui.history import choose_range, find_past
 from horde_policy.ui.page import open_source, show_problems
 from horde_policy.views import overview
@@ -15,6 +16,7 @@ if banner:
     st.warning(banner, icon=":material/construction:")
 st.title(overview.headline(pulse, board.settings), anchor=False)
 st.caption(overview.introduction(board.settings, demo=opened.snapshot.source_kind == "demo"))
+show_offers(opened)
 components.pulse(key="overview.pulse", data={"tiles": overview.pulse_tiles(pulse, opened.status)})
 past = find_past(opened, whole=True)
 past_page.show_firing(opened, past)
@@ -24,5 +26,6 @@ if not opened.state.wall and not isinstance(past, str):
     choose_range(opened.state, past)
 board_page.show_board(opened, past_page.sparks(opened, past))
 if not opened.state.wall:
+    past_page.show_states(opened, past)
     past_page.show_changes(opened, past)
 show_problems(opened.snapshot)

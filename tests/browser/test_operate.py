@@ -33,9 +33,16 @@ def test_a_span_drawn_over_the_trend_becomes_the_range(
 ) -> None:
     made = write_history(tmp_path / "history.db", monkeypatch)
     tab = view(new_app(HORDE_POLICY_HISTORY=str(made.store))).open("model", source="recorded-snapshot", m=made.model)
-    tab.page.wait_for_selector(".main-svg")
+    draw_a_span(tab, 2)
+    tab.page.wait_for_url("**from=2026-11-29T**")
+    assert "to=2026-11-29T" in tab.page.url
+
+
+def draw_a_span(tab: Viewer, number: int) -> None:
+    """Draw over the middle of the page's figure of this number, from left to right."""
+    plot = tab.page.locator(".js-plotly-plot").nth(number)
+    plot.locator(".main-svg").first.wait_for()
     tab.settled()
-    plot = tab.page.locator(".js-plotly-plot").nth(2)
     plot.scroll_into_view_if_needed()
     box = plot.locator(".nsewdrag").first.bounding_box()
     assert box is not None
@@ -45,8 +52,17 @@ def test_a_span_drawn_over_the_trend_becomes_the_range(
     tab.page.mouse.move(box["x"] + 0.6 * box["width"], middle, steps=5)
     tab.page.mouse.move(box["x"] + 0.75 * box["width"], middle, steps=5)
     tab.page.mouse.up()
-    tab.page.wait_for_url("**from=2026-11-29T**")
-    assert "to=2026-11-29T" in tab.page.url
+
+
+def test_a_span_drawn_over_the_overviews_states_becomes_the_range_of_every_page(demo: App, view: View) -> None:
+    tab = view(demo).open("overview", refresh="0")
+    draw_a_span(tab, 0)
+    tab.page.wait_for_url("**from=20**")
+    tab.settled()
+    assert "to=20" in tab.page.url
+    assert tab.page.get_by_text("synthetic").first.is_visible()
+    tab.page.get_by_role("link", name="Workers").first.click()
+    tab.page.wait_for_url("**/workers**from=20**")
 
 
 @pytest.mark.parametrize("page", ["workers", "sources"])

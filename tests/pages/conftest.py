@@ -19,7 +19,16 @@ PAGES = {name: f"pages/operate/{name}.py" for name in ("overview", "model", "wor
 """The pages that show a source with its status; the tests of every state of a source take each."""
 
 REVIEW_PAGES = {name: f"pages/review/{name}.py" for name in ("week", "decisions", "waits")}
-FILES = PAGES | REVIEW_PAGES | {"replay": "pages/lab/replay.py"}
+FILES = (
+    PAGES
+    | REVIEW_PAGES
+    | {
+        "replay": "pages/lab/replay.py",
+        "guide": "pages/learn/guide.py",
+        "budget": "pages/lab/budget.py",
+        "sweep": "pages/lab/sweep.py",
+    }
+)
 OWN_SETTINGS = (
     "HORDE_POLICY_EXPORTS",
     "HORDE_POLICY_PROMETHEUS_URL",
@@ -29,8 +38,10 @@ OWN_SETTINGS = (
     "HORDE_POLICY_ANNOTATIONS",
     "HORDE_URL",
     "HORDE_POLICY_RECORDED",
+    "HORDE_POLICY_SWEEPS",
     "HORDE_POLICY_CONTACT",
     "HORDE_TEXT_FREE_OUTPUT_FLOOR",
+    "HORDE_POLICY_LEDGER",
 )
 
 

@@ -34,7 +34,7 @@ def lines_of(shown: App) -> dict[str, dict[str, list[object]]]:
 
 @pytest.mark.parametrize("page", ["overview", "model"])
 def test_without_a_history_a_page_says_what_it_would_need(app: NewApp, page: str) -> None:
-    shown = app().open(page)
+    shown = app().open(page, source=SOURCE)
     shown.assert_well()
     assert "HORDE_POLICY_HISTORY" in infos(shown)
     if page == "overview":
@@ -65,7 +65,8 @@ def test_a_range_is_chosen_by_name_or_by_two_instants_and_stands_in_the_address(
     assert shown.test.query_params["range"] in ("1h", ["1h"])
     linked = app().open(**{"source": SOURCE, "from": "2026-11-29T08:00Z", "to": "2026-11-29T12:00Z"})
     linked.assert_well()
-    assert "29 Nov 2026 08:00:00 UTC to 29 Nov 2026 12:00:00 UTC" in [str(c.value) for c in linked.test.caption]
+    said = "29 Nov 2026 08:00:00 UTC to 29 Nov 2026 12:00:00 UTC, synthetic"
+    assert said in [str(c.value) for c in linked.test.caption]
     assert linked.test.segmented_control(key="shared.range").value is None
     backwards = app().open(**{"source": SOURCE, "from": "2026-11-29T12:00Z", "to": "2026-11-29T08:00Z"})
     backwards.assert_well()

@@ -1,19 +1,24 @@
 """The Replay page in its states: the demo, its controls, bad and good uploads, garbage in the address, cancelling."""
 
+import gzip
 import io
 import json
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import polars as pl
 import pytest
 
+from horde_policy.clock import FixedClock
 from horde_policy.errors import InputError, ReplayCancelled
+from horde_policy.history.store import HistoryStore
 from horde_policy.replay.fill import Traffic
 from horde_policy.replay.fleets import Fleet
 from horde_policy.settings import AllowanceSettings
+from horde_policy.sources.demo import DemoSource
 from horde_policy.ui import replay_desk, replay_page
 from horde_policy.ui.replay_desk import Desk
 from horde_policy.ui.replay_inputs import BUNDLED, Drawn, Library, drawn_of
@@ -23,6 +28,7 @@ from tests.pages.conftest import App
 
 NewApp = Callable[[], App]
 AT = datetime(2026, 11, 29, 18, tzinfo=UTC)
+WEEK = Path(__file__).parents[2] / "data" / "week"
 SMALL = {"hours": "24-27", "copies": "5"}
 
 
@@ -153,6 +159,31 @@ def test_a_fleet_is_a_recorded_one_or_a_drawn_one(app: NewApp, fleet: str) -> No
     assert ("parameters, synthetic: 5 workers, 3 models" in words(shown)) == fleet.startswith("drawn")
 
 
+def recorded_days(path: Path) -> None:
+    """Record four hours of the demo horde, of which all but one worker are gone after two."""
+    store = HistoryStore(path)
+    whole = DemoSource(FixedClock(AT)).load()
+    for hours in range(4):
+        seen = whole if hours < 2 else replace(whole, workers=whole.workers.head(1))
+        store.write(replace(seen, fetched_at=AT + timedelta(hours=hours)))
+    store.close()
+
+
+def test_a_fleet_is_that_of_recorded_days_moved_to_the_traffic(
+    app: NewApp, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recorded_days(tmp_path / "history.sqlite")
+    monkeypatch.setenv("HORDE_POLICY_HISTORY", str(tmp_path / "history.sqlite"))
+    shown = app().open("replay", **SMALL, fleet="history/7")
+    shown.assert_well()
+    assert errors(shown) == []
+    assert "recorded from 2026-11-29T18:00 to 2026-11-29T21:00 UTC and moved to the time of the traffic" in words(shown)
+    assert "as recorded, the last 7 days" in shown.test.selectbox(key="replay.fleet").options
+    now = app().open("replay", **SMALL, fleet="source")
+    nobody = {name: next(iter(run_rows(page).values()))["nobody"] for name, page in {"then": shown, "now": now}.items()}
+    assert nobody["then"] != nobody["now"], "the workers of the recorded days came and went"
+
+
 def test_an_empty_fleet_is_no_fault(app: NewApp) -> None:
     shown = app().open("replay", **SMALL, fleet="recorded-fresh-server")
     shown.assert_well()
@@ -219,6 +250,8 @@ def test_what_an_address_says_wrongly_is_left_out_and_said(app: NewApp, query: d
         ({"traffic": "../../etc/passwd"}, "must be one of ragpulse_week1"),
         ({"traffic": "upload-00000000000000000000000000000000"}, "no longer keeps; upload it again"),
         ({"fleet": "nobody"}, "is no source that is configured here"),
+        ({"fleet": "history/1", "source": "recorded-snapshot"}, "needs a history of the source"),
+        ({"fleet": "history/2"}, "must be one of history/1"),
         ({"fleet": "drawn/1/2"}, "must be drawn/workers/models"),
         ({"fleet": "drawn/999999999/10/10/50/1"}, "must be 0 to 100000"),
         ({"hours": "5000-6000"}, "holds no request"),
@@ -312,6 +345,28 @@ def test_json_lines_parquet_and_a_public_format_are_told_by_their_content(app: N
     published = (Path(__file__).parents[2] / "data" / "traces" / "azure2023_conv.head300.csv").read_bytes()
     for content, requests in ((packed.getvalue(), 3), (lines, 4), (published, 300)):
         assert f": {requests} requests" in words(uploaded(app, "log", content))
+
+
+def test_exported_counts_are_rebuilt_into_requests_and_another_seed_draws_others(app: NewApp) -> None:
+    export = (WEEK / "process_a.otlp.jsonl.gz").read_bytes()
+    shown = uploaded(app, "<i>export</i>", export)
+    assert "drawn, synthetic, a reconstruction" in words(shown)
+    assert any("rebuilt from counts with seed 1" in str(text.value) for text in shown.test.text)
+    first = in_address(shown, "traffic")
+    shown.test.number_input(key="replay.rebuilt-with").set_value(2).run()
+    shown.assert_well()
+    assert in_address(shown, "traffic") != first
+    assert any("rebuilt from counts with seed 2" in str(text.value) for text in shown.test.text)
+
+
+def test_a_broken_export_is_refused_with_what_is_wrong_with_it(app: NewApp) -> None:
+    export = gzip.compress(b'{"resourceMetrics": 5}\n' * 9)
+    shown = app().open("replay", **SMALL)
+    shown.test.file_uploader(key="replay.upload").upload("week.gz", export, "application/gzip").run()
+    shown.assert_well()
+    assert len(errors(shown)) == 1
+    assert "nor can it be read as exported counts" in errors(shown)[0]
+    assert len(run_rows(shown)) == 3, "what was shown before stays"
 
 
 def test_recorded_outcomes_are_compared_with(app: NewApp) -> None:

@@ -11,8 +11,9 @@ import polars as pl
 from horde_policy.settings import AllowanceSettings
 from horde_policy.views.figures.style import ACCENT, FAINT, STATE_COLOURS, TEXT, Mode, base_figure, utc_axis
 from horde_policy.views.text import count, escape_plotly, shortened, visible
+from horde_policy.views.words import STATES
 
-__all__ = ["Behind", "Mark", "fig_presence", "fig_trend", "presence_alt", "trend_alt"]
+__all__ = ["Behind", "Mark", "fig_presence", "fig_states", "fig_trend", "presence_alt", "states_alt", "trend_alt"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +115,67 @@ def fig_trend(
     )
     utc_axis(figure)
     figure.update_yaxes(title={"text": "free output allowance (tokens)"}, range=[0, settings.ceiling_tokens * 1.12])
+    return figure
+
+
+STACKED: Final = ("no_worker", "floor", "falling", "too_large", "unknown", "full")
+"""States from the bottom up: what a reader looks for stands on the axis, where its size can be read."""
+
+
+def states_alt(frame: pl.DataFrame) -> str:
+    """Return what the figure shows, in one sentence.
+
+    >>> at = [datetime(2026, 11, 29, hour, tzinfo=UTC) for hour in (0, 6)]
+    >>> states_alt(pl.DataFrame({"at": at, "no_worker": [0, 0], "floor": [1, 4], "full": [9, 6]}))
+    'How many models were in which state over the range: at most 4 at the floor or without a worker, 4 at its end.'
+    """
+    worst = frame["floor"] + frame["no_worker"]
+    if worst.is_empty():
+        return "How many models were in which state over the range: no poll."
+    told = f"at most {count(worst.max())} at the floor or without a worker, {count(worst[-1])} at its end"  # type: ignore[arg-type]
+    return f"How many models were in which state over the range: {told}."
+
+
+def fig_states(frame: pl.DataFrame, mode: Mode, *, gaps: pl.DataFrame | None = None, marks: Sequence[Mark] = ()) -> go.Figure:
+    """Return how many models were in which state over time, one on the other, the worst at the bottom.
+
+    Parameters
+    ----------
+    frame
+        ``at``, and a column a state with how many models were in it; see :func:`horde_policy.views.past.states_over`.
+    mode
+        The viewer's theme.
+    gaps, marks
+        As for :func:`fig_trend`; nobody looked in a gap, so it is shaded over what was last seen.
+    """
+    figure = base_figure(height_px=220)
+    times = _times(frame)
+    for state in STACKED:
+        if state not in frame.columns or not frame[state].sum():
+            continue
+        colour = STATE_COLOURS[mode][state]
+        figure.add_scatter(
+            x=times,
+            y=frame[state].to_list(),
+            mode="lines+markers",  # without a marker, a box drawn over the figure selects no span of time
+            name=STATES[state].label,
+            stackgroup="models",
+            marker={"size": 1, "color": colour},
+            line={"width": 0.6, "color": colour, "shape": "hv"},
+            fillcolor=colour,
+            hovertemplate=f"%{{y:,}} {STATES[state].label}<extra></extra>",
+        )
+    _draw_gaps(figure, gaps, mode)
+    _draw_marks(figure, marks, mode)
+    figure.update_layout(
+        showlegend=True,
+        legend={"orientation": "h", "y": 1.02, "x": 0, "yanchor": "bottom", "traceorder": "normal"},
+        hovermode="x unified",
+        dragmode="select",
+        selectdirection="h",
+    )
+    utc_axis(figure)
+    figure.update_yaxes(title={"text": "models"}, rangemode="tozero")
     return figure
 
 

@@ -13,6 +13,7 @@ from horde_policy.frames.usage import BUDGET_RUN
 from tests.unit.budget.recorded import azure_requests
 from tests.unit.budget.shapes import body_of, held
 
+TRACES = Path(__file__).parents[3] / "data" / "traces"
 PRICES = Path(__file__).parents[3] / "data" / "prices" / "example-hosted.toml"
 
 Capture = pytest.CaptureFixture[str]
@@ -79,8 +80,8 @@ def test_replay_reads_csv(tmp_path: Path, capsys: Capture) -> None:
         (("--limit", "-1"), "limit: '-1' must be at least 0 dollars"),
         (("--limit", "many"), "limit: 'many' must be a decimal number"),
         (("--reserve", "1,x"), "setting reserve: 'x' must be a comma list"),
-        (("--requests", "none.parquet"), "requests, file: 'none.parquet' cannot be read"),
-        (("--requests", "none.xls"), "must end in .parquet or .csv"),
+        (("--requests", "none.parquet"), "trace: 'none.parquet' cannot be read"),
+        (("--requests", str(PRICES)), "are no columns of a supported format"),
         (("--prices", "none.toml"), "price table: 'none.toml' cannot be read"),
         (("--window", "year"), "setting window: 'year' must be one of"),
         (("--out", "/no/such/folder/o.parquet"), "cannot be written"),
@@ -195,3 +196,26 @@ def test_explain_takes_model_route_and_reservation(tmp_path: Path, capsys: Captu
     assert "is not covered" in refused(capsys, "explain", body, "--prices", PRICES, "--route", "/v1/embeddings")
     assert "has no price" in refused(capsys, "explain", body, "--prices", PRICES, "--model", "unheard-of")
     assert "cannot be read" in refused(capsys, "explain", tmp_path / "none.json", "--prices", PRICES)
+
+
+def test_a_public_trace_is_replayed_with_two_price_tables(tmp_path: Path, capsys: Capture) -> None:
+    trace = TRACES / "azure2023_conv.head300.csv"
+    common = ("replay", "--requests", trace, "--out", tmp_path / "run.parquet", "--reserve", "4096", "--limit", "0.40")
+    hosted = run_json(capsys, *common, "--prices", PRICES)
+    own = run_json(capsys, *common, "--prices", PRICES.with_name("example-per-token.toml"), "--asks", "ladder", "--pace", "60")
+    assert hosted["assumed"] == [
+        "asked for as agents: 32,000, 8,192 or 4,096",
+        "answered in 0.5 s and 30 tok/s",
+        "input estimate exact",
+        "all priced as large",
+    ]
+    assert own["assumed"][:2] == ["asked for the next usual size", "answered in 0.5 s and 60 tok/s"]
+    first, second = (found["settings"][0] for found in (hosted, own))
+    assert first["requests"] == second["requests"] == 300
+    assert first["admitted"] < second["admitted"] == 300
+    text = run_text(capsys, *common, "--prices", PRICES, "--asks", "none", "--input-ratio", "1.63")
+    assert "assumed, since a trace does not say: asked for no limit at all" in text
+    assert "1.63 real input tokens to one estimated" in text
+    assert "unbounded" in text
+    for wrong, rule in (("--asks", "must be one of agents, ladder, none"), ("--model", "has no price")):
+        assert rule in refused(capsys, *common, "--prices", PRICES, wrong, "much")

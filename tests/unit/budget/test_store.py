@@ -305,7 +305,7 @@ def test_the_tables_take_no_binary_float(tmp_path: Path) -> None:
     tables = [
         row[0] for row in connection.execute("SELECT sql FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%'")
     ]
-    assert len(tables) == 8
+    assert len(tables) == 9
     assert all("STRICT" in sql for sql in tables)
     for column, table in (("spent_pico", "windows"), ("hold_pico", "holds"), ("limit_pico", "limits")):
         with pytest.raises(sqlite3.IntegrityError, match="cannot store REAL value in INTEGER column"):

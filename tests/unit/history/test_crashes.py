@@ -214,7 +214,7 @@ def test_a_server_away_for_an_hour_is_seen_while_it_lasts_and_a_gap_afterwards(
     recorders = Recorders(server.url, path, forker)
     run = recorders.start(pace=pace)
     wait_until(lambda: len(server.ticks_of(run)) >= 2)
-    server.fail("drop")
+    server.leave()
     store = HistoryStore(path, read_only=True)
 
     def standing() -> RecorderStatus:

@@ -116,6 +116,11 @@ def test_a_range_read_for_one_model_gives_the_same_without_the_worst_wait(store:
         trend(one, ("e",), AllowanceSettings())
 
 
+def test_a_range_read_for_a_model_that_nobody_ever_had_says_that_nobody_serves_it(store: HistoryStore) -> None:
+    span = load_span(store, START, START + timedelta(minutes=10), models=("nobody's",))
+    assert set(trend(span, ("nobody's",), AllowanceSettings())["state"]) == {"no_worker"}
+
+
 def test_a_range_before_the_first_poll_is_empty(store: HistoryStore) -> None:
     span = load_span(store, START - timedelta(days=2), START - timedelta(days=1), with_horde_wide=True)
     assert trend(span, ("a",), AllowanceSettings()).equals(TREND_ROWS.empty())

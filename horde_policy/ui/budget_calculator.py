@@ -1,0 +1,100 @@
+"""The Budget page's calculator: one request's hold line by line, how far it can go over, and how it is explained.
+
+The body stays in the session: it may hold what somebody wrote, so it never stands in an address.
+"""
+
+import streamlit as st
+
+from horde_policy.budget.body import read_request
+from horde_policy.budget.price_table import PriceTable
+from horde_policy.budget.reservation import Reservation, reserve_cost
+from horde_policy.clock import SystemClock
+from horde_policy.errors import InputError, MissingPriceError
+from horde_policy.sources.demo import BUNDLED_FOLDER
+from horde_policy.ui.address import seed
+from horde_policy.ui.budget_controls import write_budget
+from horde_policy.ui.tables import show_grid
+from horde_policy.views import budget_words as words
+from horde_policy.views.budget_inputs import priced_model
+from horde_policy.views.budget_state import MOST_ALIKE, BudgetState
+from horde_policy.views.text import code_span, count, escape_markdown
+
+__all__ = ["show_calculator"]
+
+EXAMPLE_FILE = BUNDLED_FOLDER / "prices" / "example-request.json"
+"""Both limit fields at once, and two answers: what the rules about them do shows in the lines."""
+MOST_CHARACTERS = 1_000_000
+
+
+def show_calculator(state: BudgetState, table: PriceTable | None) -> None:
+    """Show the hold of a request body, line by line, at the page's prices and reservation."""
+    st.header("One request, line by line", anchor=False)
+    left, right = st.columns([2, 5], gap="medium")
+    with left:
+        st.session_state.setdefault("budget.body", EXAMPLE_FILE.read_text(encoding="utf-8").strip())
+        body = st.text_area(
+            "Request body (JSON)",
+            key="budget.body",
+            height=250,
+            max_chars=MOST_CHARACTERS,
+            help="As it is forwarded to the provider: OpenAI chat, completions or responses, Anthropic messages, Gemini. It "
+            "stays in this session and is not part of the link.",
+        )
+        seed("budget.alike", state.alike)
+        st.number_input(
+            "Open at once, all like it",
+            1,
+            MOST_ALIKE,
+            step=1,
+            key="budget.alike",
+            on_change=lambda: write_budget(alike=int(st.session_state["budget.alike"])),
+            width=200,
+        )
+    with right:
+        if table is None:
+            st.info("There is no price table to price it by.", icon=":material/info:")
+            return
+        try:
+            held, notes = _held(body, state, table)
+        except InputError as error:
+            st.error(escape_markdown(str(error)), title="This request would be refused unread", icon=":material/error:")
+            return
+        st.markdown(
+            f"Held: **\\${words.exact_usd(held.hold_pico)}**, price {code_span(held.price.price_id)}, "
+            f"reservation.output_tokens {count(state.reserve_tokens)}"
+        )
+        show_grid(words.LINE_COLUMNS, words.line_rows(held), key="budget.lines", alt="The hold of this request, line by line")
+        for sentence in (*map(escape_markdown, notes), *map(words.own_words, words.worst_sentences(held, state.alike))):
+            st.markdown(f"- {sentence}")
+
+
+def _held(body: str, state: BudgetState, table: PriceTable) -> tuple[Reservation, list[str]]:
+    """Return the hold of a body and what is to be said about how it was read.
+
+    Raises
+    ------
+    InputError
+        The body is no request, or no price fits.
+    """
+    ask = read_request(body.encode("utf-8"), model=None)
+    notes = []
+    at = SystemClock().now()
+    try:
+        price = table.price(ask.model or priced_model(state, table), at=at)
+    except MissingPriceError:
+        model = priced_model(state, table)
+        price = table.price(model, at=at)
+        notes.append(f"The table has no price for {ask.model}, which a hard budget refuses; here it is priced as {model}.")
+    held = reserve_cost(ask, price, output_tokens=state.reserve_tokens)
+    notes.insert(0, f"Read as {ask.api}; {ask.body_bytes:,} bytes; {_limit_words(held)}.")
+    if held.unseen:
+        notes.append("Not in the input estimate, since the body only refers to it: " + ", ".join(held.unseen) + ".")
+    return held, notes
+
+
+def _limit_words(held: Reservation) -> str:
+    if held.limit_tokens is None:
+        ceiling = held.ceiling_tokens
+        return "no output limit" + ("" if ceiling is None else f", the table declares a ceiling of {count(ceiling)} tokens")
+    outputs = f" for each of {count(held.choices)} outputs" if held.choices > 1 else ""
+    return f"at most {count(held.limit_tokens)} tokens of output{outputs}"

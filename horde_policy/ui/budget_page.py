@@ -1,0 +1,149 @@
+"""The Budget page's parts: the replay that the address names, its figures, the settings side by side, the files."""
+
+from dataclasses import dataclass
+
+import streamlit as st
+
+from horde_policy.budget.money import to_usd
+from horde_policy.budget.price_table import PriceTable
+from horde_policy.errors import HordePolicyError
+from horde_policy.ui.address import read_state
+from horde_policy.ui.budget_desk import Replayed, budget_desk, replayed, run_of
+from horde_policy.ui.charts import show_figure, theme_mode
+from horde_policy.ui.tables import show_grid
+from horde_policy.views import budget_words as words
+from horde_policy.views.budget_exports import BudgetStamp, moments_csv, run_parquet, settings_csv
+from horde_policy.views.budget_state import BudgetState
+from horde_policy.views.figures import budget as figures
+from horde_policy.views.text import escape_markdown
+
+__all__ = ["Opened", "open_budget", "show_details", "show_figures", "show_files", "show_inputs", "show_trouble", "title_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """What the page works with: the choices, the price table, and what came of the replay, or why nothing did."""
+
+    state: BudgetState
+    table: PriceTable | None
+    result: Replayed | None
+    error: str | None
+
+    @property
+    def automatic(self) -> str:
+        """The limit that stands where none is chosen."""
+        return "" if self.result is None or self.state.limit else f"{to_usd(self.result.replay.limit_pico):f}"
+
+
+def open_budget() -> Opened:
+    """Read the address and replay what it names."""
+    state = read_state()[0].budget
+    table = None
+    try:
+        table = budget_desk().table(state.prices)
+        return Opened(state, table, replayed(state), None)
+    except HordePolicyError as error:
+        return Opened(state, table, None, str(error))
+
+
+def title_of(opened: Opened) -> str:
+    """Return the page's answer in one sentence; its name where there is none."""
+    if opened.result is None:
+        return "Budget"
+    return words.own_words(words.headline(words.summary_row(opened.result.replay, opened.state.reserve_tokens)))
+
+
+def show_trouble(opened: Opened) -> None:
+    """Say why nothing could be replayed, and what in the requests weakens the result."""
+    if opened.error is not None:
+        st.error(escape_markdown(opened.error), title="Nothing could be replayed", icon=":material/error:")
+    if opened.result is not None:
+        unpriced = words.unpriced_note(opened.result.replay)
+        if unpriced:
+            st.warning(words.own_words(unpriced), icon=":material/money_off:")
+        for problem in opened.result.replay.problems:
+            show = st.warning if problem.level != "note" else st.info
+            show(escape_markdown(problem.text), icon=":material/info:")
+
+
+def show_inputs(opened: Opened, result: Replayed) -> None:
+    """Show what stands on every result: the requests, what of them is assumed, the prices, the limit."""
+    limit = words.limit_words(result.replay, chosen=bool(opened.state.limit))
+    rows = words.inputs_words(result.requests, result.table.name, result.table.source)
+    lines = [f"**{name}** {escape_markdown(text)}" for name, text in rows]
+    st.markdown("  \n".join([*lines, f"**Limit** {words.own_words(limit)}"]))
+
+
+def show_figures(opened: Opened, result: Replayed) -> None:
+    """Show the trade-off, what became of the requests, and money, open holds and the bound over time."""
+    replay, moments, mode = result.replay, result.moments, theme_mode()
+    tokens, dated = opened.state.reserve_tokens, result.requests.dated
+    rows, chosen, shown = replay.summary.to_dicts(), f"reserve={tokens}", words.shown_settings(tokens)
+    left, right = st.columns(2, gap="medium")
+    with left:
+        st.header("What the reservation trades", anchor=False)
+        show_figure(
+            figures.fig_trade_off(replay.summary, tokens, mode),
+            alt=figures.trade_off_alt(rows, replay.limit_pico),
+            key="budget.trade-off",
+        )
+        st.header("What became of the requests", anchor=False)
+        show_figure(figures.fig_outcomes(replay.summary, mode), alt=figures.outcomes_alt(rows), key="budget.outcomes")
+    with right:
+        st.header(f"Money over time, {tokens:,} tokens reserved", anchor=False)
+        show_figure(
+            figures.fig_money(moments, chosen, replay.limit_pico, dated=dated, mode=mode),
+            alt=figures.money_alt(moments, chosen, replay.limit_pico),
+            key="budget.money",
+        )
+        for title, column in (("The bound at each moment", "bound_pico"), ("Open holds over time", "open")):
+            st.header(title, anchor=False)
+            show_figure(
+                figures.fig_over_time(moments, shown, column, dated=dated, mode=mode),
+                alt=figures.over_time_alt(moments, shown, column),
+                key=f"budget.{column}",
+            )
+
+
+def show_details(result: Replayed) -> None:
+    """Show the settings side by side, and what the alternatives are."""
+    st.header("The reservations and the alternatives side by side", anchor=False)
+    show_grid(
+        words.SETTING_COLUMNS,
+        words.setting_rows(result.replay.summary),
+        key="budget.settings",
+        alt="Each size of the reservation and each alternative: refused requests, use of the budget, overspend and its bound",
+    )
+    st.caption(
+        "  \n".join(f"**{name}** {escape_markdown(text)}" for name, text in words.ALTERNATIVE_WORDS.values())
+        + "  \nThe bound here is after the fact, with the real input. What each part is: docs/limits.md."
+    )
+
+
+def show_files(opened: Opened, result: Replayed) -> None:
+    """Offer the replay as files, made when asked for."""
+    source = f"{result.table.name}: {result.table.source}"
+    state = opened.state
+    stamp = BudgetStamp(requests=result.requests, prices=source, replay=result.replay, state=state)
+    offers = (
+        ("Settings (CSV)", "settings", "csv", "text/csv", "Every figure of every setting, in exact dollars.",
+         lambda: settings_csv(stamp)),
+        ("Moments (CSV)", "moments", "csv", "text/csv", "Money, open holds and the bound over time, as drawn.",
+         lambda: moments_csv(result.moments, stamp)),
+        ("Requests (Parquet)", "requests", "parquet", "application/vnd.apache.parquet",
+         "Every request under every setting, with its outcome and the state of its window; money in whole pico-dollars.",
+         lambda: run_parquet(run_of(state)[2].run, stamp)),
+    )  # fmt: skip
+    with st.container(horizontal=True, vertical_alignment="center"):
+        for label, what, ending, mime, text, made in offers:
+            st.download_button(
+                label,
+                made,
+                f"{stamp.name}_{what}.{ending}",
+                mime,
+                key=f"budget.{what}-file",
+                on_click="ignore",
+                type="tertiary",
+                icon=":material/download:",
+                help=text,
+            )

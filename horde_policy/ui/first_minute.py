@@ -1,0 +1,29 @@
+"""What somebody who has just opened the demo can do next: live data, the week, other settings, the workshop."""
+
+import streamlit as st
+
+from horde_policy.sources.catalogue import PUBLIC_KEY, URL_KEY
+from horde_policy.ui import address, live
+from horde_policy.ui.page import Opened
+from horde_policy.ui.shell import has_page, link_to
+
+__all__ = ["show_offers"]
+
+
+def show_offers(opened: Opened) -> None:
+    """Show four ways on, where the figures are the demo's; nothing on a screen on a wall."""
+    if opened.snapshot.source_kind != "demo" or opened.state.wall:
+        return
+    base = address.deployment_settings()
+    configured = live.source_labels()
+    source = URL_KEY if URL_KEY in configured else PUBLIC_KEY
+    offers = (
+        ("overview", "See live data", ":material/sensors:", opened.state.shared_query(base, source=source)),
+        ("week", "Read the week", ":material/calendar_month:", opened.state.shared_query(base)),
+        ("replay", "Try settings", ":material/tune:", opened.state.shared_query(base)),
+        ("guide", "Take the workshop", ":material/school:", opened.state.shared_query(base)),
+    )
+    with st.container(horizontal=True, key="overview.offers"):
+        for page, label, icon, query in offers:
+            if has_page(page):
+                link_to(page, label, query, icon=icon)

@@ -1,0 +1,129 @@
+"""The guide: its list of steps, one step at a time in large type, the links into the real pages, and the glossary."""
+
+from datetime import UTC, datetime
+
+import streamlit as st
+
+from horde_policy.board.rows import make_board
+from horde_policy.budget import load_prices
+from horde_policy.review.findings import review_week
+from horde_policy.review.loading import DEMO_WEEK, load_exports
+from horde_policy.settings import AllowanceSettings
+from horde_policy.sources.demo import BUNDLED_FOLDER, DEMO_FOLDER
+from horde_policy.sources.recorded import load_recorded
+from horde_policy.ui import address, components
+from horde_policy.ui.charts import show_figure, theme_mode
+from horde_policy.ui.shell import has_page, link_to
+from horde_policy.ui.tables import show_grid
+from horde_policy.views.figures.guide import fig_named_points, named_points_alt
+from horde_policy.views.grid import Column, Row, name_cell
+from horde_policy.views.guide import STEPS, link_query
+from horde_policy.views.guide_steps import NEEDS_WEEK, Content, Material, step_content
+from horde_policy.views.state import ViewState
+from horde_policy.views.text import escape_markdown
+from horde_policy.views.words import GLOSSARY
+
+__all__ = ["choose_step", "content_of", "show_contents", "show_glossary", "show_step"]
+
+PRICES = BUNDLED_FOLDER / "prices" / "example-hosted.toml"
+PRICED = ("large", datetime(2026, 1, 1, tzinfo=UTC))
+MADE_UP = (
+    "Everything in the workshop is computed from the bundled demo, which is made up, so every figure is the same every time."
+)
+
+
+@st.cache_resource(show_spinner=False)
+def _material(*, with_week: bool) -> Material:
+    settings = AllowanceSettings()
+    model, at = PRICED
+    week = review_week(load_exports([DEMO_WEEK]), settings) if with_week else None
+    return Material(make_board(load_recorded(DEMO_FOLDER, kind="demo"), settings), load_prices(PRICES).price(model, at=at), week)
+
+
+@st.cache_resource(show_spinner=False)
+def content_of(step: int) -> Content:
+    """Return what a step says; computed once for all viewers."""
+    return step_content(step, _material(with_week=step in NEEDS_WEEK))
+
+
+def choose_step() -> ViewState:
+    """Return the state, with the step that the address names."""
+    state, _ = address.read_state()
+    return state
+
+
+def _open(step: int) -> None:
+    address.write_state(step=step)
+
+
+def show_contents(state: ViewState) -> None:
+    """Show what the workshop is and its steps, each a link."""
+    st.title("A workshop in eight steps", anchor=False)
+    st.markdown(
+        "How much may somebody without kudos generate, and why that much? Each step asks the room a question, shows the figures, "
+        "and opens the real pages with everything set. About forty minutes; no network is needed."
+    )
+    st.caption(f"{MADE_UP} Notes for who holds it: `docs/workshop.md`.")
+    st.button("Begin", key="guide.begin", type="primary", on_click=_open, args=(1,), icon=":material/play_arrow:")
+    base = address.deployment_settings()
+    for number, step in enumerate(STEPS, start=1):
+        link_to("guide", f"{number}. {escape_markdown(step.title)}", state.shared_query(base, step=number))
+
+
+def show_step(state: ViewState) -> None:
+    """Show one step: the question, the figures, the sentences, the pages it drives, and the way on."""
+    step, number = STEPS[state.step - 1], state.step
+    content = content_of(number)
+    st.caption(f"Step {number} of {len(STEPS)}")
+    st.title(step.title, anchor=False)
+    st.markdown(f"*{escape_markdown(step.question)}*")
+    _show_way(number)
+    components.pulse(key="guide.tiles", data={"tiles": list(content.tiles)})
+    sentences, pages = st.columns([3, 2], gap="large")
+    with sentences:
+        for sentence in content.sentences:
+            st.markdown(f"- {escape_markdown(sentence)}")
+    with pages:
+        st.markdown("**See it on the real pages**")
+        for link in step.links:
+            query = link_query(link, number, address.deployment_settings())
+            if not has_page(link.page):
+                st.caption(f"{link.label}: this app has no page /{link.page}.")
+                continue
+            link_to(link.page, escape_markdown(link.label), query, icon=":material/open_in_new:")
+        st.caption("Each opens with everything set; opening it again is the reset.")
+    if content.points:
+        settings = AllowanceSettings()
+        figure = fig_named_points(content.points, settings, theme_mode())
+        show_figure(figure, alt=named_points_alt(content.points, settings), key="guide.figure")
+    st.caption(MADE_UP)
+
+
+def _show_way(number: int) -> None:
+    """Show the buttons to the step before, the next one, and out of the workshop."""
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.button("Back", key="guide.back", on_click=_open, args=(number - 1,), icon=":material/arrow_back:")
+        if number < len(STEPS):
+            st.button(
+                "Next", key="guide.next", type="primary", on_click=_open, args=(number + 1,), icon=":material/arrow_forward:"
+            )
+        st.button(
+            "End the workshop",
+            key="guide.reset",
+            type="tertiary",
+            on_click=_open,
+            args=(0,),
+            icon=":material/restart_alt:",
+            help="Back to the list of steps; the pages forget that a workshop is held.",
+        )
+
+
+def show_glossary() -> None:
+    """Show every word of the product with its one definition."""
+    st.header("Words", anchor=False)
+    columns = [Column(key="word", label="Word", kind="name"), Column(key="text", label="What it means", wrap=True, wide=True)]
+    rows = [
+        Row(id=key, cells={"word": name_cell(term.word), "text": {"text": term.text}})
+        for key, term in sorted(GLOSSARY.items(), key=lambda entry: entry[1].word)
+    ]
+    show_grid(columns, rows, key="guide.glossary", alt="The words of this product and what they mean")

@@ -1,0 +1,226 @@
+"""The Sweep page's figures and tables, and their choosers: a click on a square, a dot, a line or a row opens its settings."""
+
+from typing import Literal, cast
+
+import streamlit as st
+
+from horde_policy.sweep.metrics import METRICS, Metric
+from horde_policy.ui.address import seed
+from horde_policy.ui.charts import show_figure, theme_mode
+from horde_policy.ui.sweep_controls import write_asked
+from horde_policy.ui.sweep_page import Result
+from horde_policy.ui.tables import show_frame, show_grid
+from horde_policy.views import sweep_tables
+from horde_policy.views.figures import sweep as maps
+from horde_policy.views.figures import sweep_lines as lines
+from horde_policy.views.sweep_results import blocks_of, default_axes, heat_of
+from horde_policy.views.sweep_state import OTHERS_RULES
+from horde_policy.views.sweep_words import SETTING_WORDS, metric_words, setting_value
+from horde_policy.views.text import count
+
+__all__ = ["show_looked_at", "show_maps", "show_parallel", "show_points", "show_settings"]
+
+TABLE_PX = 420
+
+
+def _open(point: object) -> None:
+    if isinstance(point, str) and point:
+        write_asked(point=point)
+
+
+# --- squares and front ---------------------------------------------------------------------------------------------------
+
+
+def show_maps(result: Result) -> None:
+    """Show the squares of two settings beside the front."""
+    left, right = st.columns(2, gap="medium")
+    with left:
+        st.header("Two settings", anchor=False)
+        _heat(result)
+    with right:
+        st.header("What it costs", anchor=False)
+        _front(result)
+
+
+def _heat(result: Result) -> None:
+    judgement, asked = result.judgement, result.state.sweep
+    varied = list(judgement.varied)
+    if not varied:
+        st.caption("No setting was varied: there is one point only.")
+        return
+    x, y = default_axes(judgement)
+    x = asked.x if asked.x in varied else x
+    y = asked.y if asked.y in varied and asked.y != x else y if y != x else next((name for name in varied if name != x), x)
+    metric = METRICS.get(asked.metric, result.question.objectives[0].metric)
+    fixed = _fixed(result, x, y)
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        _select("Across", "x", x, {name: SETTING_WORDS[name][0] for name in varied}, width=130)
+        _select(
+            "Up", "y", y, {name: SETTING_WORDS[name][0] for name in varied if name != x} or {y: SETTING_WORDS[y][0]}, width=130
+        )
+        _select("Figure", "metric", metric.key, {key: metric_words(m) for key, m in METRICS.items()}, width=210)
+        _select("Of several settings", "others", asked.others, OTHERS_RULES, width=210)
+        _held_settings(result, x, y, fixed)
+    marked = {"in force": judgement.baseline, "proposed": judgement.recommended, "looked at": result.point}
+    heat = heat_of(judgement, x, y, metric, others=cast(Literal["best", "mean", "worst"], asked.others), fixed=fixed)
+    show_figure(
+        maps.fig_heat(heat, result.names, marked, theme_mode()),
+        alt=maps.heat_alt(heat, OTHERS_RULES[asked.others]),
+        key="sweep.heat",
+        on_mark=lambda mark: _open(mark[0]),
+    )
+    st.caption("◆ in force · ★ proposed · ▣ looked at. Darker is more." if theme_mode() == "light"
+               else "◆ in force · ★ proposed · ▣ looked at. Lighter is more.")  # fmt: skip
+
+
+def _fixed(result: Result, x: str, y: str) -> dict[str, object]:
+    """Return the settings that the address holds at a value, as far as the sweep has such points."""
+    found: dict[str, object] = {}
+    for pair in result.state.sweep.fixed:
+        name, _, text = pair.partition("=")
+        if name in result.judgement.varied and name not in (x, y):
+            values = {str(value): value for value in result.judgement.points[name].unique().to_list()}
+            if text in values:
+                found[name] = values[text]
+    return found
+
+
+def _select(label: str, field: str, current: str, words: dict[str, str], width: int) -> None:
+    key = f"sweep.{field}"
+    seed(key, current)
+    if st.session_state.get(key) not in words:
+        st.session_state[key] = current
+    st.selectbox(
+        label, list(words), format_func=words.__getitem__, key=key, width=width,
+        on_change=lambda: write_asked(**{field: st.session_state[key]}),
+    )  # fmt: skip
+
+
+def _held_settings(result: Result, x: str, y: str, fixed: dict[str, object]) -> None:
+    others = [name for name in result.judgement.varied if name not in (x, y)]
+    if not others:
+        return
+    label = "Others: " + (", ".join(setting_value(name, value) for name, value in fixed.items()) or "any")
+    with st.popover(label, icon=":material/filter_alt:", key="sweep.others-held"):
+        for name in others:
+            _hold_one(result, name, fixed, others)
+
+
+def _hold_one(result: Result, name: str, fixed: dict[str, object], others: list[str]) -> None:
+    values = result.judgement.points[name].unique().sort(nulls_last=True).to_list()
+    words = {"": "any"} | {str(value): setting_value(name, value) for value in values}
+    key = f"sweep.fix.{name}"
+    seed(key, str(fixed[name]) if name in fixed else "")
+    st.selectbox(
+        SETTING_WORDS[name][0],
+        list(words),
+        format_func=lambda text: words.get(text, text),
+        key=key,
+        on_change=_hold,
+        args=(others,),
+    )
+
+
+def _hold(others: list[str]) -> None:
+    chosen = {name: st.session_state.get(f"sweep.fix.{name}", "") for name in others}
+    write_asked(fixed=tuple(f"{name}={text}" for name, text in chosen.items() if text))
+
+
+def _pair(result: Result) -> tuple[Metric, Metric]:
+    """Return the metrics of the front's axes: the deciding objective upwards, the next one across."""
+    first, *others = (objective.metric for objective in result.question.objectives)
+    bounded = [constraint.metric for constraint in result.question.constraints if constraint.metric != first]
+    given = METRICS["free_tokens_per_day"] if first.key != "free_tokens_per_day" else METRICS["refused_share_unfunded"]
+    return [*others, *bounded, given][0], first
+
+
+def _front(result: Result) -> None:
+    x, y = _pair(result)
+    figure = maps.fig_front(result.judgement, x, y, result.names, point=result.point, mode=theme_mode())
+    show_figure(figure, alt=maps.front_alt(result.judgement, x, y), key="sweep.front", on_mark=lambda mark: _open(mark[0]))
+    st.caption(
+        f"{count(int(result.judgement.points['front'].sum()))} of {count(result.judgement.points.height)} settings are on the "
+        "front: none that meets the constraints is better in one objective without being worse in another. Whiskers: the 95 % "
+        "interval of the difference from the settings in force."
+    )
+
+
+# --- the settings looked at ----------------------------------------------------------------------------------------------
+
+
+def show_looked_at(result: Result) -> None:
+    """Show the settings looked at beside those in force: figures, days, seeds."""
+    st.header("The settings looked at", anchor=False)
+    seed("sweep.point", result.point)
+    st.selectbox(
+        "Settings looked at", list(result.names), format_func=lambda name: result.names.get(name, name), key="sweep.point",
+        on_change=lambda: write_asked(point=st.session_state["sweep.point"]), label_visibility="collapsed", width=620,
+    )  # fmt: skip
+    base = result.judgement.baseline
+    if base is None:
+        st.caption("The sweep lacks the settings in force, so there is nothing to compare with.")
+        return
+    if result.point == base:
+        st.caption("These are the settings in force. Choose others above, or click a square, a dot or a row, to compare them.")
+    rows = sweep_tables.compared_rows(result.judgement, result.point)
+    show_grid(sweep_tables.COMPARED_COLUMNS, rows, key="sweep.compared", alt="The settings looked at beside those in force")
+    left, right = st.columns(2, gap="medium")
+    metric = result.question.objectives[0].metric
+    words = {base: "in force"} | ({} if result.point == base else {result.point: "looked at"})
+    for place, by in ((left, "day"), (right, "seed")):
+        with place:
+            kind = cast(Literal["day", "seed"], by)
+            blocks = blocks_of(result.judgement, list(words), metric, kind)
+            st.subheader("Day by day" if by == "day" else "Seed by seed", anchor=False)
+            if len(next(iter(blocks.values()))) < 2:
+                st.caption(f"One {by} only: nothing shows how much the {by}s differ.")
+                continue
+            figure = lines.fig_blocks(blocks, metric, words=words, by=kind, held=result.judgement.holdout_days, mode=theme_mode())
+            show_figure(figure, alt=lines.blocks_alt(blocks, metric, words, by), key=f"sweep.by-{by}")
+
+
+# --- all points, all settings --------------------------------------------------------------------------------------------
+
+
+def show_parallel(result: Result) -> None:
+    """Show every point as a line over its settings and figures."""
+    st.header("All settings at once", anchor=False)
+    show_figure(
+        lines.fig_parallel(result.judgement, result.names, point=result.point, mode=theme_mode()),
+        alt=lines.parallel_alt(result.judgement, result.point),
+        key="sweep.parallel",
+        on_mark=lambda mark: _open(mark[0]),
+    )
+
+
+def show_settings(result: Result) -> None:
+    """Show how much each setting moves the deciding figure."""
+    st.header("What each setting does", anchor=False)
+    if not result.judgement.sensitivities:
+        st.caption("No setting was varied.")
+        return
+    left, right = st.columns([1.4, 1], gap="medium")
+    with left:
+        figure = lines.fig_levels(result.judgement, theme_mode())
+        show_figure(figure, alt=lines.levels_alt(result.judgement), key="sweep.levels")
+    with right:
+        show_grid(
+            sweep_tables.SENSITIVITY_COLUMNS,
+            sweep_tables.sensitivity_rows(result.judgement),
+            key="sweep.sensitivity",
+            alt="How much each setting moves the deciding figure",
+        )
+
+
+def show_points(result: Result) -> None:
+    """Show the table of all points; a row that is selected is looked at."""
+    st.header("Every point tried", anchor=False)
+    show_frame(
+        sweep_tables.points_table(result.judgement, result.names),
+        key="sweep.points",
+        alt="Every point tried with its settings, figures and verdict, the best first",
+        column_config={"id": None},
+        id_column="id",
+        on_select=_open,
+        height=TABLE_PX,
+    )

@@ -1,0 +1,151 @@
+"""A ledger as people read it: what is spent and held in each window, who holds what and how long, how far it can go over."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from horde_policy.budget.audit import LABELS, Audit, LedgerLook, WindowStatus
+from horde_policy.budget.bound import InputAssumption, worst_case
+from horde_policy.budget.holding import Hold
+from horde_policy.budget.money import money_text
+from horde_policy.views.grid import Column, Row, name_cell
+from horde_policy.views.text import age, count, instant, visible
+
+__all__ = [
+    "HOLD_COLUMNS",
+    "MOST_HOLDS_SHOWN",
+    "WINDOW_COLUMNS",
+    "audit_sentence",
+    "hold_rows",
+    "look_sentence",
+    "window_rows",
+]
+
+MOST_HOLDS_SHOWN: Final = 200
+
+WINDOW_COLUMNS: Final = (
+    Column(key="budget", label="Budget", kind="name"),
+    Column(key="limit", label="Limit", right=True),
+    Column(key="spent", label="Spent", right=True, help="Recorded by now: real costs, and what was kept without usage."),
+    Column(key="held", label="Held", right=True, help="By requests that are open: money comes back when their cost is less."),
+    Column(key="left", label="Left", right=True, help="Limit less spent less held: what a new hold must fit into."),
+    Column(key="open", label="Open", right=True),
+    Column(
+        key="worst",
+        label="Worst case over the limit",
+        wrap=True,
+        wide=True,
+        help="What the open requests can cost beyond their holds.",
+    ),
+    Column(
+        key="labels",
+        label="Spent by label",
+        wrap=True,
+        wide=True,
+        help="Real usage; kept without usage; of orphans; late; no price.",
+    ),
+)
+
+HOLD_COLUMNS: Final = (
+    Column(key="request", label="Request", kind="name"),
+    Column(key="budgets", label="Budgets"),
+    Column(key="owner", label="Held by", help="The copy of the program that renews the hold."),
+    Column(key="model", label="Model"),
+    Column(key="age", label="Since", right=True),
+    Column(key="held", label="Held", right=True),
+    Column(key="limit", label="Output limit", right=True),
+    Column(key="worst", label="At worst beyond", right=True, help="What this request alone can cost beyond its hold."),
+)
+
+KINDS: Final = {"total": "in all", "month": "this month", "week": "this week", "day": "today"}
+
+
+def look_sentence(look: LedgerLook) -> str:
+    """Return the ledger in one sentence: open, unbounded, oldest.
+
+    Examples
+    --------
+    >>> from datetime import UTC, datetime
+    >>> look_sentence(LedgerLook(at=datetime(2026, 11, 30, tzinfo=UTC), budgets=(), holds=()))
+    'No request is open'
+    """
+    if not look.holds:
+        return "No request is open"
+    unbounded = sum(hold.reservation.ceiling_tokens is None for hold in look.holds)
+    expired = sum(hold.state == "expired" for hold in look.holds)
+    held = sum(hold.hold_pico for hold in look.holds if hold.state == "open")
+    oldest = age((look.at - look.holds[0].created).total_seconds())
+    parts = [f"{count(len(look.holds) - expired)} open, {money_text(held)} held"]
+    if unbounded:
+        parts.append(f"unbounded: {count(unbounded)} open")
+    if expired:
+        parts.append(f"{count(expired)} expired whose cost may still come")
+    return f"{'; '.join(parts)}; the oldest for {oldest}"
+
+
+def window_rows(look: LedgerLook) -> list[Row]:
+    """Return every running window of every budget, by name."""
+    rows = []
+    for budget in look.budgets:
+        for status in budget.windows:
+            s = status.state
+            until = "" if s.window.end is None else f", until {instant(s.window.end)}"
+            cells: dict[str, Any] = {
+                "budget": name_cell(budget.name, sub=f"{KINDS[s.window.kind]}{until}"),
+                "limit": money_text(s.limit_pico),
+                "spent": money_text(s.spent_pico),
+                "held": money_text(s.held_pico),
+                "left": money_text(s.left_pico),
+                "open": count(s.open_count) + ("" if s.open_cap is None else f" of {count(s.open_cap)}"),
+                "worst": {"text": status.worst.text() if status.worst.open else "nothing open"},
+                "labels": {"text": _labels(status)},
+            }
+            rows.append(Row(id=f"{budget.name}\n{s.window.kind}\n{s.window.zone}", cells=cells))
+    return rows
+
+
+def _labels(status: WindowStatus) -> str:
+    parts = [f"{label} {money_text(x.pico)} ({count(x.requests)})" for label in LABELS if (x := status.labels[label]).requests]
+    return ", ".join(parts) or "nothing recorded"
+
+
+def hold_rows(look: LedgerLook, inputs: InputAssumption) -> list[Row]:
+    """Return the requests whose cost is not written yet, the oldest first, at most :data:`MOST_HOLDS_SHOWN`."""
+    return [_hold_row(look, hold, inputs) for hold in look.holds[:MOST_HOLDS_SHOWN]]
+
+
+def _hold_row(look: LedgerLook, hold: Hold, inputs: InputAssumption) -> Row:
+    r = hold.reservation
+    worst = worst_case([r], inputs=inputs)
+    beyond = "unbounded" if worst.unbounded else money_text(worst.stated_pico) + (" + input" if worst.input_unbounded else "")
+    attempt = f", attempt {hold.attempt}" if hold.attempt > 1 else ""
+    limit = "none" if r.limit_tokens is None else count(r.limit_tokens)
+    cells: dict[str, Any] = {
+        "request": name_cell(
+            hold.request_id, sub="expired, its money counts as spent" if hold.state == "expired" else attempt[2:]
+        ),
+        "budgets": visible(", ".join(dict.fromkeys(hold.budgets))),
+        "owner": visible(hold.owner),
+        "model": visible(hold.model),
+        "age": age((look.at - hold.created).total_seconds()),
+        "held": money_text(hold.hold_pico),
+        "limit": limit if r.choices == 1 else f"{count(r.choices)} × {limit}",
+        "worst": beyond,
+    }
+    return Row(id=f"{hold.request_id}\n{hold.attempt}", cells=cells, out=hold.state == "expired")
+
+
+def audit_sentence(audit: Audit) -> str:
+    """Return whether a ledger's counters equal its rows, in one sentence."""
+    if audit.agrees:
+        windows = f"{count(len(audit.windows))} window{'s' if len(audit.windows) != 1 else ''}"
+        text = f"The counters of {windows} equal their rows"
+    else:
+        wrong = sorted({window.budget for window in audit.windows if not window.agrees})
+        text = f"The counters differ from their rows in {_listed(wrong)}: rebuild the ledger"
+    if audit.disputes:
+        text += f"; {count(audit.disputes)} settlements were refused, since other figures were there first"
+    return text
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(visible(name) for name in names)

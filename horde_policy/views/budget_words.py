@@ -1,0 +1,245 @@
+"""A budget replay in words and rows: its headline, its inputs, the settings side by side, one request line by line."""
+
+from collections.abc import Mapping
+from decimal import ROUND_UP, Decimal
+from typing import Any, Final
+
+import polars as pl
+
+from horde_policy.budget.bound import Certain, Declared, gap_ratio, worst_case
+from horde_policy.budget.money import money_text
+from horde_policy.budget.reservation import Reservation
+from horde_policy.budget.simulate import BudgetReplay
+from horde_policy.views.budget_inputs import PricedRequests
+from horde_policy.views.grid import Column, Row
+from horde_policy.views.text import NOT_REPORTED, count, ratio, visible
+
+__all__ = [
+    "ALTERNATIVE_WORDS",
+    "INTRODUCTION",
+    "LINE_COLUMNS",
+    "SETTING_COLUMNS",
+    "exact_usd",
+    "headline",
+    "inputs_words",
+    "limit_words",
+    "line_rows",
+    "own_words",
+    "setting_name",
+    "setting_rows",
+    "shown_settings",
+    "summary_row",
+    "unpriced_note",
+    "worst_sentences",
+]
+
+INTRODUCTION: Final = (
+    "A request under a hard budget holds its input estimate and at most reservation.output_tokens of output until its real cost "
+    "is known. Holding more refuses earlier; holding less lets the requests that are open go further over the limit. The same "
+    "requests are replayed for each size of the reservation and for the three alternatives; the address holds every choice."
+)
+
+ALTERNATIVE_WORDS: Final[dict[str, tuple[str, str]]] = {
+    "full": ("hold all", "B11: hold the whole output limit. Only the input error is left over the limit; refuses earliest."),
+    "input": ("input only", "B12: hold the input alone. Each open request can go one full output over the limit."),
+    "stop": ("stop streams", "B13: count output while it streams, and stop every stream when the limit is reached."),
+}
+"""Alternative → its short name, and what it does."""
+
+WINDOW_WORDS: Final = {"total": "in all", "month": "a month", "week": "a week", "day": "a day"}
+
+
+def setting_name(row: Mapping[str, Any]) -> str:
+    """Return how a setting is called, as its place on an axis.
+
+    >>> setting_name({"setting": "stop", "reserve_tokens": None})
+    'stop streams'
+    """
+    return ALTERNATIVE_WORDS[row["setting"]][0] if row["reserve_tokens"] is None else count(row["reserve_tokens"])
+
+
+def summary_row(replay: BudgetReplay, reserve_tokens: int) -> dict[str, Any]:
+    """Return the summary of one size of the reservation."""
+    return replay.summary.row(by_predicate=pl.col("setting") == f"reserve={reserve_tokens}", named=True)
+
+
+def headline(row: Mapping[str, Any]) -> str:
+    """Return the answer in one sentence, for the size of the reservation that is looked at."""
+    share = row["refused_early"] / row["requests"] if row["requests"] else None
+    bound = money_text(row["largest_bound_pico"])
+    if row["unbounded"]:
+        bound = f"unbounded ({count(row['unbounded'])} without an output limit)"
+    over = row["overspend_pico"]
+    really = f"{money_text(over)} was spent beyond the limit" if over else "nothing was spent beyond the limit"
+    tokens = count(row["reserve_tokens"])
+    return f"Reserving {tokens} tokens refuses {ratio(share)} of the requests early; {really}, the worst case was {bound}"
+
+
+def unpriced_note(replay: BudgetReplay) -> str:
+    """Return how many requests have no price, in one sentence; empty where all have one."""
+    unpriced = replay.summary["refused_unpriced"].max()
+    if not isinstance(unpriced, int) or not unpriced:
+        return ""
+    who = "1 request has" if unpriced == 1 else f"{count(unpriced)} requests have"
+    return f"{who} no price at the time of arrival, and a missing price is not zero: a hard budget refuses them."
+
+
+def limit_words(replay: BudgetReplay, *, chosen: bool) -> str:
+    """Return the budget in words."""
+    zone = "" if replay.window == "total" else f" ({replay.zone})"
+    automatic = "" if chosen else ", half of what everything costs"
+    return f"${exact_usd(replay.limit_pico)} {WINDOW_WORDS[replay.window]}{zone}{automatic}"
+
+
+def inputs_words(requests: PricedRequests, table: str, source: str) -> list[tuple[str, str]]:
+    """Return what stands on every result, as name and words."""
+    assumed = ", ".join(requests.assumed) if requests.assumed else "nothing: the file says it all"
+    return [
+        ("Requests", f"{visible(requests.title)}: {count(requests.frame.height)} requests"),
+        ("Assumed (synthetic)" if requests.assumed else "Assumed", assumed),
+        ("Prices", f"{table}: {source}"),
+    ]
+
+
+# --- the settings side by side ------------------------------------------------------------------------------------------
+
+SETTING_COLUMNS: Final = (
+    Column(key="setting", label="Reserved output", kind="name", help="reservation.output_tokens, or an alternative to it."),
+    Column(key="admitted", label="Admitted", right=True),
+    Column(
+        key="early",
+        label="Refused early",
+        right=True,
+        help="The money was only held: it would have fitted what was spent by then.",
+    ),
+    Column(
+        key="at_limit", label="At the limit", right=True, help="Refused: the money was spent, or the hold is above the limit."
+    ),
+    Column(key="unpriced", label="Unpriced", right=True, help="The model has no price. A missing price is not zero."),
+    Column(key="cut", label="Cut", right=True, help="Streams that were stopped at the limit."),
+    Column(
+        key="first", label="First refusal at", right=True, help="What was spent, of the limit, when a request was first refused."
+    ),
+    Column(key="used", label="Used", right=True, help="Spent in the end, of the limits of all windows with requests."),
+    Column(key="over", label="Overspent", right=True, help="The largest amount really spent beyond the limit of a window."),
+    Column(
+        key="covered",
+        label="Its bound",
+        right=True,
+        help="The worst case of the requests that were open in that window at the last admission: overspent is never more.",
+    ),
+    Column(key="bound", label="Largest bound", right=True, help="The largest worst case at any moment, with the real input."),
+    Column(key="open", label="Most open", right=True, help="Most requests open at once."),
+)
+
+
+def setting_rows(summary: pl.DataFrame) -> list[Row]:
+    """Return the settings side by side, in their order."""
+    rows = []
+    for row in summary.iter_rows(named=True):
+        name = setting_name(row)
+        sub = "default" if row["is_default"] else row["setting"].split("=")[0] if row["reserve_tokens"] is None else ""
+        cells: dict[str, Any] = {
+            "setting": {"text": name, "sub": f"B{11 + list(ALTERNATIVE_WORDS).index(sub)}" if sub in ALTERNATIVE_WORDS else sub},
+            "admitted": count(row["admitted"]),
+            "early": count(row["refused_early"]),
+            "at_limit": count(row["refused_at_limit"]),
+            "unpriced": count(row["refused_unpriced"]),
+            "cut": count(row["cut"]),
+            "first": ratio(row["first_refusal_spent_ratio"]),
+            "used": ratio(row["utilisation_ratio"]),
+            "over": money_text(row["overspend_pico"]),
+            "covered": _bound(row, "bound_at_overspend_pico"),
+            "bound": _bound(row, "largest_bound_pico"),
+            "open": count(row["peak_open"]),
+        }
+        rows.append(Row(id=row["setting"], cells=cells, pinned=bool(row["is_default"])))
+    return rows
+
+
+def _bound(row: Mapping[str, Any], column: str) -> str | dict[str, str]:
+    text = money_text(row[column])
+    if not row["unbounded"]:
+        return text
+    return {"text": "unbounded", "sub": f"{count(row['unbounded'])} without a limit; others {text}"}
+
+
+# --- one request line by line -------------------------------------------------------------------------------------------
+
+LINE_COLUMNS: Final = (
+    Column(key="line", label="Part", kind="name"),
+    Column(key="tokens", label="Tokens", right=True),
+    Column(key="price", label="Price", unit="$ per million", right=True),
+    Column(key="amount", label="Amount", unit="$", right=True),
+    Column(key="note", label="How", wrap=True, wide=True),
+)
+
+
+def line_rows(held: Reservation) -> list[Row]:
+    """Return a hold line by line, exact to the last digit; the last line is their sum."""
+    lines = held.explanation()
+    rows = []
+    for number, line in enumerate(lines):
+        last = number == len(lines) - 1
+        cells: dict[str, Any] = {
+            "line": line.label,
+            "tokens": NOT_REPORTED if line.tokens is None else count(line.tokens),
+            "price": NOT_REPORTED if line.usd_per_million is None else f"{line.usd_per_million:f}",
+            "amount": exact_usd(line.amount_pico),
+            "note": {"text": line.note or ("held until the real cost is known" if last else "")},
+        }
+        rows.append(Row(id=str(number), cells=cells, pinned=last))
+    return rows
+
+
+def own_words(text: str) -> str:
+    r"""Return a sentence of our own as Markdown: a dollar must not begin a formula. Never for a text from elsewhere.
+
+    >>> own_words("$1 of $2")
+    '\\$1 of \\$2'
+    """
+    return text.replace("$", "\\$")
+
+
+def exact_usd(pico: int) -> str:
+    """Return an amount of dollars to the last digit, without a sign of the currency.
+
+    >>> exact_usd(91_440_000_000), exact_usd(0)
+    ('0.09144', '0')
+    """
+    whole, part = divmod(pico, 10**12)
+    return f"{whole:,}" + (f".{part:012d}".rstrip("0") if part else "")
+
+
+def worst_sentences(held: Reservation, alike: int) -> list[str]:
+    """Return how far so many open requests like this one can go over, in sentences."""
+    many = f"{count(alike)} open like it" if alike > 1 else "It alone"
+    found = []
+    for assumption, words in (
+        (Certain(), "if every input fills the context window"),
+        (Declared(), "if inputs are at most 1.7 × the estimate"),
+    ):
+        worst = worst_case([held] * alike, inputs=assumption)
+        stated = worst.stated_pico
+        if worst.unbounded:
+            return [f"{many}: unbounded, since there is no output limit and the price table declares no ceiling (B8)."]
+        if worst.input_unbounded:
+            found.append(f"{many} can go {money_text(stated)} over, not counting input: the table states no context window.")
+        else:
+            found.append(f"{many} can go {money_text(stated)} over, {words} (B7, {worst.kind} input).")
+    gap = gap_ratio(held)
+    if gap is not None:
+        times = gap.quantize(Decimal("0.01"), ROUND_UP)
+        found.append(f"Without counting open requests: at most {times} × the limit over, for their output.")
+    return found
+
+
+def shown_settings(reserve_tokens: int) -> dict[str, str]:
+    """Return the settings that are drawn over time, with their names: the chosen reservation, and the alternatives.
+
+    >>> list(shown_settings(4096).items())[:2]
+    [('reserve=4096', '4,096 reserved'), ('full', 'hold all')]
+    """
+    return {f"reserve={reserve_tokens}": f"{count(reserve_tokens)} reserved"} | {
+        setting: words for setting, (words, _) in ALTERNATIVE_WORDS.items()
+    }

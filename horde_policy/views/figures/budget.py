@@ -1,0 +1,366 @@
+"""The figures of a budget replay: what the reservation trades, what became of the requests, money and open holds over time.
+
+Money is whole pico-dollars everywhere else; here alone it becomes a number of pixels, and every hover says the amount in words.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import plotly.graph_objects as go
+import polars as pl
+
+from horde_policy.budget.money import PICO_PER_USD, money_text
+from horde_policy.views.budget_words import setting_name
+from horde_policy.views.figures.style import ACCENT, FAINT, OUTCOME_PATTERNS, OUTCOMES, TEXT, Mode, base_figure, utc_axis
+from horde_policy.views.text import count, escape_plotly, ratio
+
+__all__ = [
+    "SETTING_COLOURS",
+    "fig_money",
+    "fig_outcomes",
+    "fig_over_time",
+    "fig_trade_off",
+    "money_alt",
+    "outcomes_alt",
+    "over_time_alt",
+    "trade_off_alt",
+]
+
+SETTING_COLOURS: Final[dict[Mode, tuple[str, ...]]] = {
+    "light": ("#2457c5", "#c1661c", "#148a76", "#8a3d86"),
+    "dark": ("#6f9ff2", "#e59a5c", "#3fb6a0", "#c98ac6"),
+}
+"""The chosen reservation's colour and those of B11, B12, B13."""
+
+DASHES: Final = ("solid", "dash", "dot", "longdash")
+LEGEND = {"orientation": "h", "yanchor": "bottom", "y": 1.02, "xanchor": "left", "x": 0, "font": {"size": 12}}
+PARTS: Final = (
+    ("settled", "served", "free"),
+    ("cut", "cut at the limit", "downgraded"),
+    ("refused_early", "refused early", "funded"),
+    ("refused_at_limit", "refused at the limit", "refused"),
+)
+"""Column of the summary, its words, and the outcome whose colour and pattern it has."""
+LEAST_LABELLED = 0.12
+"""The smallest share that is written into its bar."""
+GAP = 0.8
+"""Between the reservations and the alternatives on the axis, in places."""
+
+Rows = Sequence[Mapping[str, Any]]
+
+
+def _money(pico: int) -> str:
+    """Return an amount as Plotly shows it, and not as the start of a formula."""
+    return escape_plotly(money_text(pico))
+
+
+def _usd(pico: int) -> float:
+    """Return an amount as a place on an axis: for pixels only."""
+    return pico / PICO_PER_USD
+
+
+def _faded(colour: str) -> str:
+    """Return a colour as the fill below its line."""
+    red, green, blue = (int(colour[at : at + 2], 16) for at in (1, 3, 5))
+    return f"rgba({red},{green},{blue},0.25)"
+
+
+def _places(rows: Rows) -> list[float]:
+    """Return each setting's place: the reservations in steps of one, the alternatives apart."""
+    return [index + (GAP if row["reserve_tokens"] is None else 0.0) for index, row in enumerate(rows)]
+
+
+def trade_off_alt(rows: Rows, limit_pico: int) -> str:
+    """Return what the trade-off figure shows, in one sentence."""
+    each = ", ".join(
+        f"{setting_name(row)}: {_share(row, 'refused_early')} refused early, at worst {_bound_words(row)} over" for row in rows
+    )
+    return f"What a reservation trades under a limit of {money_text(limit_pico)}; {each}."
+
+
+def _share(row: Mapping[str, Any], column: str) -> str:
+    return ratio(row[column] / row["requests"] if row["requests"] else None)
+
+
+def _bound_words(row: Mapping[str, Any]) -> str:
+    return "without bound" if row["unbounded"] else money_text(row["largest_bound_pico"])
+
+
+def fig_trade_off(summary: pl.DataFrame, reserve_tokens: int, mode: Mode) -> go.Figure:
+    """Return the trade-off over ``reservation.output_tokens``, the alternatives beside it, the default marked.
+
+    Parameters
+    ----------
+    summary
+        Frame :data:`~horde_policy.frames.usage.BUDGET_SUMMARY`.
+    reserve_tokens
+        The size that is looked at, which gets a ring.
+    mode
+        The viewer's theme.
+
+    Notes
+    -----
+    Above: the share of the requests refused early. Below: money over the limit, the worst case and what was really overspent;
+    a setting with unbounded requests has no point for its worst case.
+    """
+    rows = sorted(summary.to_dicts(), key=lambda row: (row["reserve_tokens"] is None, row["reserve_tokens"] or 0))
+    places = _places(rows)
+    figure = base_figure(height_px=430)
+    colours = SETTING_COLOURS[mode]
+    early = [row["refused_early"] / row["requests"] if row["requests"] else None for row in rows]
+    first = ["" if row["first_refusal_spent_ratio"] is None else ratio(row["first_refusal_spent_ratio"]) for row in rows]
+    _curve(
+        figure, rows, places, early, "refused early", colours[0], "solid", "circle", "y",
+        [f"{_share(row, 'refused_early')} of the requests refused early" + (f", the first at {at} of the limit" if at else "")
+         for row, at in zip(rows, first, strict=True)],
+    )  # fmt: skip
+    bound = [None if row["unbounded"] else _usd(row["largest_bound_pico"]) for row in rows]
+    _curve(
+        figure, rows, places, bound, "worst case over the limit", colours[1], "dash", "diamond", "y2",
+        [escape_plotly(f"worst case at any moment {_bound_words(row)}") for row in rows],
+    )  # fmt: skip
+    over = [_usd(row["overspend_pico"]) for row in rows]
+    _curve(
+        figure, rows, places, over, "really overspent", OUTCOMES[mode]["refused"], "solid", "square", "y2",
+        [f"really overspent {_money(row['overspend_pico'])}" for row in rows],
+    )  # fmt: skip
+    _mark(figure, rows, places, reserve_tokens, mode)
+    figure.update_layout(
+        showlegend=True,
+        legend=LEGEND,
+        yaxis={"domain": [0.57, 1], "title": {"text": "refused early"}, "tickformat": ".1~%", "rangemode": "tozero"},
+        yaxis2={
+            "domain": [0, 0.45], "title": {"text": "$ over the limit"}, "tickprefix": "$", "rangemode": "tozero",
+            "anchor": "x", "zeroline": False, "automargin": True,
+        },
+    )  # fmt: skip
+    figure.update_xaxes(
+        anchor="y2",
+        tickvals=places,
+        ticktext=[setting_name(row) for row in rows],
+        title={"text": "reserved output (tokens), and alternatives"},
+        tickangle=-40,
+        range=[-0.4, places[-1] + 0.4 if places else 1],
+    )
+    return figure
+
+
+def _curve(
+    figure: go.Figure, rows: Rows, places: list[float], values: Sequence[float | None], name: str, colour: str, dash: str,
+    symbol: str, axis: str, words: list[str],
+) -> None:  # fmt: skip
+    """Draw one figure of each setting: a line over the reservations, a point for each alternative."""
+    curve = [index for index, row in enumerate(rows) if row["reserve_tokens"] is not None]
+    apart = [index for index, row in enumerate(rows) if row["reserve_tokens"] is None]
+    for indexes, kind, shown in ((curve, "lines+markers", True), (apart, "markers", False)):
+        figure.add_scatter(
+            x=[places[index] for index in indexes],
+            y=[values[index] for index in indexes],
+            mode=kind,
+            name=name,
+            legendgroup=name,
+            showlegend=shown,
+            yaxis=axis,
+            line={"color": colour, "width": 2.5, "dash": dash},
+            marker={"color": colour, "size": 9, "symbol": symbol},
+            cliponaxis=False,
+            customdata=[[setting_name(rows[index]), words[index]] for index in indexes],
+            hovertemplate="%{customdata[0]}: %{customdata[1]}<extra></extra>",
+        )
+
+
+def _mark(figure: go.Figure, rows: Rows, places: list[float], reserve_tokens: int, mode: Mode) -> None:
+    """Mark the default and the size that is looked at."""
+    marks: dict[float, list[str]] = {}
+    for row, place in zip(rows, places, strict=True):
+        if row["is_default"]:
+            marks.setdefault(place, []).append("default")
+        if row["reserve_tokens"] == reserve_tokens and not row["is_default"]:
+            marks.setdefault(place, []).append("chosen")
+    for place, words in marks.items():
+        for axis in ("y domain", "y2 domain"):
+            figure.add_shape(
+                type="line", x0=place, x1=place, y0=0, y1=1, xref="x", yref=axis,
+                line={"width": 1.5, "dash": "dot", "color": ACCENT[mode] if "chosen" in words else FAINT[mode]},
+            )  # fmt: skip
+        figure.add_annotation(
+            x=place, y=1, xref="x", yref="y domain", text=" ".join(words), showarrow=False, xanchor="left", yanchor="top",
+            xshift=4, font={"size": 11, "color": FAINT[mode]},
+        )  # fmt: skip
+
+
+def outcomes_alt(rows: Rows) -> str:
+    """Return what the outcome figure shows, in one sentence."""
+    each = ", ".join(f"{setting_name(row)}: {_share(row, 'admitted')} admitted" for row in rows)
+    return f"What became of the requests, and how much of the budget was used, for each setting; {each}."
+
+
+def fig_outcomes(summary: pl.DataFrame, mode: Mode) -> go.Figure:
+    """Return each setting's requests by outcome as one bar, with the share of the budget that was used at its end."""
+    rows = summary.to_dicts()
+    figure = base_figure(height_px=110 + 27 * len(rows))
+    places, names = _places(rows), [setting_name(row) for row in rows]
+    parts = [*PARTS, *([("refused_unpriced", "no price", "")] if any(row["refused_unpriced"] for row in rows) else [])]
+    for column, words, outcome in parts:
+        values = [row["admitted"] - row["cut"] if column == "settled" else row[column] for row in rows]
+        if not any(values):
+            continue
+        shares = [value / row["requests"] if row["requests"] else 0.0 for value, row in zip(values, rows, strict=True)]
+        figure.add_bar(
+            y=places,
+            x=shares,
+            orientation="h",
+            name=words,
+            marker={
+                "color": OUTCOMES[mode][outcome] if outcome else FAINT[mode],
+                "pattern": {"shape": OUTCOME_PATTERNS.get(outcome, "+"), "fillmode": "overlay", "size": 6, "solidity": 0.2},
+            },
+            customdata=[[setting_name(row), value] for row, value in zip(rows, values, strict=True)],
+            text=[ratio(share) if share >= LEAST_LABELLED and outcome != "funded" else "" for share in shares],
+            textposition="inside",
+            insidetextanchor="middle",
+            textangle=0,
+            hovertemplate="%{customdata[0]}<br>" + words + ": %{x:.1%}, %{customdata[1]:,} requests<extra></extra>",
+        )
+    for place, row in zip(places, rows, strict=True):
+        figure.add_annotation(
+            x=1.01, y=place, xref="x", yref="y", text=ratio(row["utilisation_ratio"]), showarrow=False, xanchor="left",
+            font={"size": 12, "color": TEXT[mode]},
+        )  # fmt: skip
+    figure.add_annotation(
+        x=1.01,
+        y=-0.75,
+        text="used",
+        showarrow=False,
+        xanchor="left",
+        font={"size": 12, "color": FAINT[mode]},
+    )
+    figure.update_layout(barmode="stack", showlegend=True, legend={**LEGEND, "traceorder": "normal"}, bargap=0.22)
+    figure.update_xaxes(
+        range=[0, 1.24], tickvals=[0, 0.25, 0.5, 0.75, 1], tickformat=".0%", title={"text": "share of the requests"}
+    )
+    figure.update_yaxes(
+        range=[(places[-1] if places else 0) + 0.6, -1.1], tickvals=places, ticktext=names, showgrid=False,
+        title={"text": "reserved output (tokens)"},
+    )  # fmt: skip
+    return figure
+
+
+def _time(points: pl.DataFrame, first: Any, *, dated: bool) -> list[Any]:
+    at = points["at"]
+    return at.dt.replace_time_zone(None).to_list() if dated else ((at - first).dt.total_microseconds() / 60e6).to_list()
+
+
+def _time_axis(figure: go.Figure, *, dated: bool) -> None:
+    if dated:
+        utc_axis(figure)
+    else:
+        figure.update_xaxes(title={"text": "minutes since the first request"})
+
+
+def money_alt(moments: pl.DataFrame, setting: str, limit_pico: int) -> str:
+    """Return what the figure of money over time shows, in one sentence."""
+    points = moments.filter(pl.col("setting") == setting)
+    most = points["held_pico"].max() if points.height else None
+    held = f"at most {money_text(most)} held at once" if isinstance(most, int) else "nothing was held"
+    return f"Money spent and held over time against the limit of {money_text(limit_pico)}, and the bound at each moment; {held}."
+
+
+def fig_money(moments: pl.DataFrame, setting: str, limit_pico: int, *, dated: bool, mode: Mode) -> go.Figure:
+    """Return what was spent and held over time under one setting, with the limit and how far over it the worst case reaches.
+
+    Parameters
+    ----------
+    moments
+        Frame :data:`~horde_policy.frames.usage.BUDGET_MOMENTS`.
+    setting
+        The setting that is drawn.
+    limit_pico
+        The limit of each window.
+    dated
+        Whether times are real dates, else minutes since the first request.
+    mode
+        The viewer's theme.
+    """
+    figure = base_figure(height_px=320)
+    points = moments.filter(pl.col("setting") == setting).sort("at")
+    at = _time(points, moments["at"].min(), dated=dated)
+    spent, held, bound = (points[name].to_list() for name in ("spent_pico", "held_pico", "bound_pico"))
+    colours = SETTING_COLOURS[mode]
+    layers = (
+        ("spent", spent, "solid", colours[0], "tozeroy", [_money(s) for s in spent]),
+        ("spent and held", [s + h for s, h in zip(spent, held, strict=True)], "solid", colours[2], "tonexty",
+         [f"{_money(h)} held" for h in held]),
+        ("and the worst case of what is open", [s + h + b for s, h, b in zip(spent, held, bound, strict=True)], "dot", colours[1],
+         "none", [f"{_money(b)} at worst beyond what is held" for b in bound]),
+    )  # fmt: skip
+    for name, values, dash, colour, fill, words in layers:
+        figure.add_scatter(
+            x=at,
+            y=[_usd(value) for value in values],
+            mode="lines",
+            name=name,
+            line={"color": colour, "width": 2 if fill != "none" else 1.5, "dash": dash},
+            fill=fill,
+            fillcolor=_faded(colour),
+            customdata=words,
+            hovertemplate=name + ": %{customdata}<br>%{x}<extra></extra>",
+        )
+    figure.add_hline(
+        y=_usd(limit_pico),
+        line={"width": 1.5, "color": TEXT[mode]},
+        annotation_text=f"limit {_money(limit_pico)}",
+        annotation_position="bottom left",
+        annotation_font={"size": 11, "color": TEXT[mode]},
+    )
+    figure.update_layout(showlegend=True, legend={**LEGEND, "traceorder": "normal"})
+    figure.update_yaxes(title={"text": "dollars"}, tickprefix="$", rangemode="tozero")
+    _time_axis(figure, dated=dated)
+    return figure
+
+
+def over_time_alt(moments: pl.DataFrame, settings: Mapping[str, str], column: str) -> str:
+    """Return what a figure of open holds or of the bound over time shows, in one sentence."""
+    each = []
+    for setting, name in settings.items():
+        most = moments.filter(pl.col("setting") == setting)[column].max()
+        if isinstance(most, int):
+            each.append(f"{name} at most {count(most) if column == 'open' else money_text(most)}")
+    what = "Open holds over time" if column == "open" else "The worst case of what is open, beyond what is held, at each moment"
+    return f"{what}: {', '.join(each) or 'no request'}."
+
+
+def fig_over_time(moments: pl.DataFrame, settings: Mapping[str, str], column: str, *, dated: bool, mode: Mode) -> go.Figure:
+    """Return open holds (``open``) or the bound (``bound_pico``) over time: one line for each setting.
+
+    Parameters
+    ----------
+    moments
+        Frame :data:`~horde_policy.frames.usage.BUDGET_MOMENTS`.
+    settings
+        Setting → its name, at most four.
+    column
+        ``open`` or ``bound_pico``.
+    dated, mode
+        As in :func:`fig_money`.
+    """
+    figure = base_figure(height_px=280)
+    for place, (setting, name) in enumerate(settings.items()):
+        points = moments.filter(pl.col("setting") == setting).sort("at")
+        values = points[column].to_list()
+        figure.add_scatter(
+            x=_time(points, moments["at"].min(), dated=dated),
+            y=values if column == "open" else [_usd(value) for value in values],
+            mode="lines",
+            name=name,
+            line={"color": SETTING_COLOURS[mode][place], "width": 1.8, "dash": DASHES[place]},
+            customdata=[count(value) if column == "open" else _money(value) for value in values],
+            hovertemplate=name + ": %{customdata}<br>%{x}<extra></extra>",
+        )
+    figure.update_layout(showlegend=True, legend=LEGEND)
+    if column == "open":
+        figure.update_yaxes(title={"text": "open requests"}, rangemode="tozero")
+    else:
+        figure.update_yaxes(title={"text": "dollars beyond what is held"}, tickprefix="$", rangemode="tozero")
+    _time_axis(figure, dated=dated)
+    return figure

@@ -1,0 +1,271 @@
+"""A sweep's two maps: the squares of two settings, and one objective against another with the front and the baseline on it."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import numpy as np
+import plotly.graph_objects as go
+
+from horde_policy.sweep.judge import Judgement
+from horde_policy.sweep.metrics import Metric
+from horde_policy.views.figures.style import ACCENT, FAINT, TEXT, Mode, base_figure
+from horde_policy.views.sweep_results import Heat, Square, values_of
+from horde_policy.views.sweep_words import SETTING_WORDS, figure_words, metric_words
+from horde_policy.views.text import tokens_short
+
+__all__ = ["SCALE", "axis_words", "fig_front", "fig_heat", "front_alt", "heat_alt", "short_figure"]
+
+SCALE: Final[dict[Mode, tuple[str, ...]]] = {
+    "light": ("#eef3fc", "#d9e4f8", "#bdd0f2", "#9cb8ea", "#799ee1", "#5683d6", "#3a6bcb", "#2457c5", "#1b4297", "#122d68"),
+    "dark": ("#13233f", "#183057", "#1d3f76", "#234f98", "#2b61ba", "#3b74e0", "#5f8fe9", "#86abf0", "#b0c8f6", "#dbe6fb"),
+}
+"""From few to much, as the theme's sequential colours."""
+
+TURN: Final[dict[Mode, float]] = {"light": 0.5, "dark": 0.62}
+"""Up to so far along the scale a square's figure is written in the theme's own text colour, beyond it in the other's."""
+
+OTHER: Final[dict[Mode, Mode]] = {"light": "dark", "dark": "light"}
+
+MARKS: Final = {"in force": "◆", "proposed": "★", "looked at": "▣"}
+LEGEND = {"orientation": "h", "yanchor": "bottom", "y": 1.02, "xanchor": "left", "x": 0, "font": {"size": 12}}
+
+
+def short_figure(metric: Metric, value: float | None) -> str:
+    """Return a figure as it fits into a square.
+
+    >>> from horde_policy.sweep.metrics import METRICS
+    >>> short_figure(METRICS["free_tokens_per_day"], 3_017_000.0), short_figure(METRICS["refused_share"], 0.351)
+    ('3.02 M', '35.1 %')
+    """
+    if value is None:
+        return "—"
+    return tokens_short(value) if metric.unit == "tokens" else figure_words(metric, value)
+
+
+def axis_words(name: str) -> str:
+    """Return a setting as the title of an axis, with its unit.
+
+    >>> axis_words("ceiling_tokens")
+    'Ceiling (tokens)'
+    """
+    label, unit = SETTING_WORDS[name]
+    return f"{label} ({unit})" if unit else label
+
+
+def fig_heat(heat: Heat, names: Mapping[str, str], marked: Mapping[str, str | None], mode: Mode) -> go.Figure:
+    """Return the squares of two settings; a click on a square names its point in ``customdata``.
+
+    Plotly tells no click on a heatmap, so each square carries a marker that is not seen and takes it.
+
+    Parameters
+    ----------
+    heat
+        The squares.
+    names
+        Point → settings in words.
+    marked
+        ``in force``, ``proposed`` and ``looked at`` → the point that is marked so in its square; null for none.
+    mode
+        The viewer's theme.
+    """
+    rows = len(heat.y_levels)
+    figure = base_figure(height_px=max(230, 120 + 46 * rows))
+    z: list[list[float | None]] = [[None] * len(heat.x_levels) for _ in heat.y_levels]
+    for square in heat.squares:
+        z[square.y][square.x] = square.value
+    known = [square.value for square in heat.squares if square.value is not None]
+    low, high = (min(known), max(known)) if known else (0.0, 1.0)
+    colours = SCALE[mode]
+    figure.add_heatmap(
+        z=z,
+        x=list(range(len(heat.x_levels))),
+        y=list(range(rows)),
+        zmin=low,
+        zmax=high if high > low else low + 1,
+        colorscale=[[k / (len(colours) - 1), colour] for k, colour in enumerate(colours)],
+        showscale=False,
+        xgap=3,
+        ygap=3,
+        hoverinfo="skip",
+    )
+    for square in heat.squares:
+        if square.value is None:
+            figure.add_shape(
+                type="rect", x0=square.x - 0.46, x1=square.x + 0.46, y0=square.y - 0.44, y1=square.y + 0.44,
+                line={"width": 1, "dash": "dot", "color": FAINT[mode]},
+            )  # fmt: skip
+    far = [0.0 if s.value is None or high <= low else (s.value - low) / (high - low) for s in heat.squares]
+    inks = [
+        TEXT[mode] if s.value is None or f <= TURN[mode] else TEXT[OTHER[mode]] for s, f in zip(heat.squares, far, strict=True)
+    ]
+    figure.add_scatter(
+        x=[square.x for square in heat.squares],
+        y=[square.y for square in heat.squares],
+        mode="markers+text",
+        text=[f"{short_figure(heat.metric, s.value)} {_marks(s, marked)}".strip() for s in heat.squares],
+        textfont={"size": 12, "color": inks},
+        marker={"symbol": "square", "size": 34, "opacity": 0},
+        selected={"marker": {"opacity": 0}},
+        unselected={"marker": {"opacity": 0}, "textfont": {}},
+        customdata=[[s.point, _members(s), names[s.point], figure_words(heat.metric, s.value)] for s in heat.squares],
+        hovertemplate="%{customdata[3]}<br>%{customdata[2]}<br>%{customdata[1]}<extra></extra>",
+    )
+    for axis, name, levels in (("x", heat.x_name, heat.x_levels), ("y", heat.y_name, heat.y_levels)):
+        unit = SETTING_WORDS[name][1]
+        labels = [level.label.replace(f" {unit}", "") if unit else level.label for level in levels]
+        figure.update_layout(
+            {
+                f"{axis}axis": {
+                    "tickvals": list(range(len(levels))),
+                    "ticktext": labels,
+                    "title": {"text": axis_words(name)},
+                    "range": [-0.5, len(levels) - 0.5],
+                    "fixedrange": True,
+                    "showgrid": False,
+                }
+            }
+        )
+    return figure
+
+
+def _members(square: Square) -> str:
+    if len(square.members) == 1:
+        return "meets the constraints" if square.feasible else "does not meet the constraints"
+    return f"{len(square.members)} settings share this square, {square.feasible} meet the constraints"
+
+
+def _marks(square: Square, marked: Mapping[str, str | None]) -> str:
+    return "".join(MARKS[word] for word, point in marked.items() if point in square.members)
+
+
+def heat_alt(heat: Heat, others: str) -> str:
+    """Return what the squares show, in one sentence."""
+    known = sorted(square.value for square in heat.squares if square.value is not None)
+    what = f"{metric_words(heat.metric)} by {SETTING_WORDS[heat.x_name][0].lower()} and {SETTING_WORDS[heat.y_name][0].lower()}"
+    if not known:
+        return f"{what}: nothing to show."
+    low, high = (figure_words(heat.metric, value) for value in (known[0], known[-1]))
+    return f"{what}, of several settings {others}: from {low} to {high}."
+
+
+# --- one objective against another ---------------------------------------------------------------------------------------
+
+
+def fig_front(
+    judgement: Judgement, x: Metric, y: Metric, names: Mapping[str, str], *, point: str | None, mode: Mode
+) -> go.Figure:
+    """Return every point by two metrics: the front as a line, the baseline, the proposed and the one looked at marked.
+
+    Parameters
+    ----------
+    judgement
+        What was judged.
+    x, y
+        The metrics of the axes.
+    names
+        Point → settings in words.
+    point
+        The one looked at.
+    mode
+        The viewer's theme.
+    """
+    points = judgement.points
+    xs, ys = values_of(judgement, x), values_of(judgement, y)
+    names_of_points = points["point"].to_list()
+    feasible, front = points["feasible"].to_numpy(), points["front"].to_numpy()
+    figure = base_figure(height_px=400)
+    groups = (
+        (
+            "does not meet the constraints",
+            ~feasible,
+            {"symbol": "x-thin", "size": 7, "line": {"width": 1.5, "color": FAINT[mode]}},
+        ),
+        ("meets them", feasible & ~front, {"symbol": "circle-open", "size": 8, "color": ACCENT[mode]}),
+        ("on the front", front, {"symbol": "circle", "size": 10, "color": ACCENT[mode]}),
+    )
+    data = [
+        [name, names[name], figure_words(x, _known(a)), figure_words(y, _known(b))]
+        for name, a, b in zip(names_of_points, xs, ys, strict=True)
+    ]
+    for word, member, marker in groups:
+        places = [int(k) for k in np.flatnonzero(member & ~np.isnan(xs) & ~np.isnan(ys))]
+        if not places:
+            continue
+        places.sort(key=lambda k: (xs[k], ys[k]))
+        figure.add_scatter(
+            x=[float(xs[k]) for k in places],
+            y=[float(ys[k]) for k in places],
+            mode="lines+markers" if word == "on the front" and _is_pair(judgement, x, y) else "markers",
+            line={"width": 1, "color": ACCENT[mode], "shape": "hv"},
+            name=word,
+            marker=marker,
+            customdata=[data[k] for k in places],
+            hovertemplate=_HOVER.format(x=metric_words(x), y=metric_words(y)),
+            selected={"marker": {"opacity": 1}},
+            unselected={"marker": {"opacity": 1}},
+        )
+    specials = (
+        (judgement.baseline, "in force", "diamond", 14),
+        (judgement.recommended, "proposed", "star", 17),
+        (point, "looked at", "square-open", 20),
+    )
+    for name, word, symbol, size in specials:
+        if name is None or (word == "proposed" and name == judgement.baseline):
+            continue
+        k = names_of_points.index(name)
+        if np.isnan(xs[k]) or np.isnan(ys[k]):
+            continue
+        figure.add_scatter(
+            x=[float(xs[k])],
+            y=[float(ys[k])],
+            mode="markers",
+            name=word,
+            marker={"symbol": symbol, "size": size, "color": TEXT[mode], "line": {"width": 2, "color": TEXT[mode]}},
+            error_x=_spread(judgement, x, name, mode),
+            error_y=_spread(judgement, y, name, mode),
+            customdata=[data[k]],
+            hovertemplate=_HOVER.format(x=metric_words(x), y=metric_words(y)),
+            selected={"marker": {"opacity": 1}},
+            unselected={"marker": {"opacity": 1}},
+        )
+    figure.update_layout(showlegend=True, legend=LEGEND)
+    for axis, metric in (("x", x), ("y", y)):
+        unit = {"share": "", "s": " (s)", "tokens": " (tokens a day)"}[metric.unit]
+        settings: dict[str, Any] = {"title": {"text": metric_words(metric) + unit}, "showgrid": True}
+        if metric.unit == "share":
+            settings["tickformat"] = ".1~%"
+        figure.update_layout({f"{axis}axis": settings})
+    return figure
+
+
+_HOVER = "%{{customdata[1]}}<br>{x}: %{{customdata[2]}}<br>{y}: %{{customdata[3]}}<extra></extra>"
+
+
+def _is_pair(judgement: Judgement, x: Metric, y: Metric) -> bool:
+    """Whether these two are all the objectives, so that the front is a line on them."""
+    return {o.metric.key for o in judgement.question.objectives} == {x.key, y.key}
+
+
+def _spread(judgement: Judgement, metric: Metric, point: str, mode: Mode) -> dict[str, Any]:
+    """Return the interval of a point's difference from the baseline as error bars; none where it is not known."""
+    if judgement.baseline in (None, point) or metric not in judgement.question.metrics:
+        return {"visible": False}
+    width = judgement.comparison(point, metric).difference_half_width
+    return {"visible": False} if width is None else {"array": [width], "color": FAINT[mode], "thickness": 1.2}
+
+
+def _known(value: float) -> float | None:
+    return None if np.isnan(value) else float(value)
+
+
+def front_alt(judgement: Judgement, x: Metric, y: Metric) -> str:
+    """Return what the figure of the front shows, in one sentence."""
+    on_front = int(judgement.points["front"].sum())
+    parts = []
+    for name, word in ((judgement.baseline, "in force"), (judgement.recommended, "proposed")):
+        if name is not None and not (word == "proposed" and name == judgement.baseline):
+            k = judgement.points["point"].to_list().index(name)
+            figures = (figure_words(m, _known(values_of(judgement, m)[k])) for m in (x, y))
+            parts.append(f"{word} {' and '.join(figures)}")
+    told = f"; {', '.join(parts)}" if parts else ""
+    return f"{metric_words(y)} against {metric_words(x)} of {judgement.points.height} settings, {on_front} on the front{told}."

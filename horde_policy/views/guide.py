@@ -1,0 +1,129 @@
+"""The workshop's eight steps: their titles, and the real pages that each drives, as addresses with every choice set.
+
+A link holds the whole state of the page that it opens, on the demo and the rule's own settings, so opening it again is the
+reset. What a step says is computed in :mod:`horde_policy.views.guide_steps`.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from horde_policy.settings import AllowanceSettings
+from horde_policy.views.review_state import ReviewState
+from horde_policy.views.state import WORKSHOP_STEPS, ViewState
+
+__all__ = ["BUSY", "IDLE", "OTHER_BACKEND", "SEVERAL_SIZES", "SHARED_NAME", "STEPS", "STUCK", "GuideLink", "Step", "link_query"]
+
+IDLE: Final = "koboldcpp/Sparrow-0.6B"
+STUCK: Final = "koboldcpp/Nocturne-70B"
+BUSY: Final = "koboldcpp/Ironwood-32B"
+SHARED_NAME: Final = "koboldcpp/Fernery-24B-v1.1"
+OTHER_BACKEND: Final = "northway/Fernery-24B-v1.1"
+SEVERAL_SIZES: Final = "koboldcpp/Saltmarsh-12B"
+"""Models of the demo that the steps speak of."""
+
+
+@dataclass(frozen=True, slots=True)
+class GuideLink:
+    """A page that a step opens: its name in the address, what to look at there, and what is chosen on it."""
+
+    page: str
+    label: str
+    changes: Mapping[str, object] = field(default_factory=dict)
+    review: ReviewState | None = None
+    extra: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step: its title, the question put to the room first, and the pages that answer it."""
+
+    title: str
+    question: str
+    links: tuple[GuideLink, ...]
+
+
+STEPS: Final[tuple[Step, ...]] = (
+    Step(
+        "Why a horde-wide count failed",
+        "One model has a long queue, another stands idle. How much should each give free?",
+        (
+            GuideLink("overview", "The board, longest wait first", {"sort": "wait", "descending": True}),
+            GuideLink("model", "The idle model under both rules", {"models": (IDLE,)}),
+        ),
+    ),
+    Step(
+        "The curve",
+        "What is free when the wait is one minute, three minutes, five minutes?",
+        (GuideLink("model", "A model on the slope", {"models": (BUSY,)}),),
+    ),
+    Step(
+        "Whose wait",
+        "Two backends serve weights of one name. Does the queue of the one make the other's users wait?",
+        (
+            GuideLink("overview", "Both on the board", {"find": "Fernery"}),
+            GuideLink("model", "The one with the queue", {"models": (SHARED_NAME,)}),
+            GuideLink("model", "A client that names both", {"models": (SHARED_NAME, OTHER_BACKEND)}),
+        ),
+    ),
+    Step(
+        "Size changes the pool",
+        "Does asking for more change how long you wait?",
+        (
+            GuideLink("model", "A short request", {"models": (SEVERAL_SIZES,)}),
+            GuideLink("model", "1,024 tokens", {"models": (SEVERAL_SIZES,), "max_length_tokens": 1024}),
+            GuideLink("overview", "The whole board at 1,024 tokens", {"max_length_tokens": 1024}),
+        ),
+    ),
+    Step(
+        "Reading the week",
+        "Who was refused, and was the rule the reason?",
+        (
+            GuideLink("week", "The week in sentences"),
+            GuideLink(
+                "decisions",
+                "The refusals by requester and size",
+                review=ReviewState(rows="requester", columns="requested_size", outcome=("refused",)),
+            ),
+        ),
+    ),
+    Step(
+        "Funded waits",
+        "Those who paid: did they wait less?",
+        (GuideLink("waits", "The bounds of the funded wait", review=ReviewState(over_s=300.0, above=0.1)),),
+    ),
+    Step(
+        "Try a setting",
+        "What if the floor were 1,024 tokens?",
+        (
+            GuideLink(
+                "model",
+                "The model at the floor",
+                {"models": (STUCK,), "tried": AllowanceSettings(floor_tokens=1024)},
+            ),
+            GuideLink("replay", "The same with real arrivals", {"runs": ("floor_tokens=1024",)}),
+        ),
+    ),
+    Step(
+        "A budget's bound",
+        "A budget is hard. How far over can it go all the same?",
+        (GuideLink("budget", "The budget's page"),),
+    ),
+)
+"""The eight steps in their order."""
+
+if len(STEPS) != WORKSHOP_STEPS:
+    raise AssertionError("the address knows another number of steps than there are")
+
+
+def link_query(link: GuideLink, step: int, base: AllowanceSettings) -> dict[str, list[str]]:
+    """Return the query of a link: the demo, the rule's own settings whatever ``base`` the deployment has, and the step.
+
+    >>> link_query(STEPS[1].links[0], 2, AllowanceSettings())
+    {'m': ['koboldcpp/Ironwood-32B'], 'step': ['2']}
+    >>> link_query(STEPS[4].links[1], 5, AllowanceSettings(floor_tokens=256))["floor"]
+    ['512']
+    """
+    state = ViewState(step=step).changed(**link.changes)
+    own = {} if link.review is None else link.review.query()
+    return state.query(base) | own | {name: list(values) for name, values in link.extra.items()}

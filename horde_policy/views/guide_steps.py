@@ -1,0 +1,321 @@
+"""What each step of the workshop says: figures and sentences, computed from the bundled data by the library each time.
+
+Nothing here is written down as a result: the same data give the same figures, and ``docs/workshop.md`` is held against them
+by a test.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from horde_policy.board.measure import Measure, measure
+from horde_policy.board.rows import Board
+from horde_policy.budget import Ask, Known, RealInput, Reservation, reserve_cost, worst_case
+from horde_policy.budget.money import to_usd
+from horde_policy.budget.prices import Price
+from horde_policy.policy.allowance import free_output_allowance
+from horde_policy.policy.alternatives import old_rule_allowance
+from horde_policy.review.finding import Finding
+from horde_policy.review.findings import Week
+from horde_policy.review.whatif import what_if
+from horde_policy.views.figures.guide import NamedPoint
+from horde_policy.views.finding_text import finding_text
+from horde_policy.views.guide import BUSY, IDLE, OTHER_BACKEND, SEVERAL_SIZES, SHARED_NAME, STUCK
+from horde_policy.views.review_words import bounds_text
+from horde_policy.views.text import count, seconds, speed, tokens
+from horde_policy.views.tiles import tile
+
+__all__ = ["FLOOR_TRIED_TOKENS", "MORE_REQUESTS", "NEEDS_WEEK", "Content", "Material", "step_content"]
+
+MORE_REQUESTS = 400
+"""Requests for one model that step 1 adds to the queue."""
+
+FLOOR_TRIED_TOKENS = 1024
+OPEN_REQUESTS = 20
+BODY_BYTES = 40_000
+ASKED_TOKENS = 32_000
+NEEDS_WEEK = frozenset({5, 6, 7})
+"""Steps that read the demo week."""
+
+
+@dataclass(frozen=True, slots=True)
+class Material:
+    """What the steps are computed from: the demo's board at the default size, the price of step 8, the reviewed demo week.
+
+    The week may be null for steps that are not in :data:`NEEDS_WEEK`.
+    """
+
+    board: Board
+    price: Price
+    week: Week | None = None
+
+    def of(self, *models: str, size: int = 80) -> Measure:
+        """Return the measure of a request that names some models, at a size."""
+        return measure(self.board.fleet, models, size)
+
+    def reviewed(self) -> Week:
+        """Return the week.
+
+        Raises
+        ------
+        ValueError
+            It was not loaded.
+        """
+        if self.week is None:
+            raise ValueError("this step needs the week")
+        return self.week
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What a step shows: tiles, sentences in plain text, and points on the curve (none: no figure)."""
+
+    tiles: tuple[dict[str, object], ...]
+    sentences: tuple[str, ...]
+    points: tuple[NamedPoint, ...] = ()
+
+    def figures(self) -> tuple[str, ...]:
+        """Return the figures of the tiles as they read, with their units."""
+        return tuple(f"{t['value']} {t['unit']}".strip() for t in self.tiles)
+
+
+def step_content(step: int, material: Material) -> Content:
+    """Return what a step says.
+
+    Parameters
+    ----------
+    step
+        From 1 to 8.
+    material
+        With the week where :data:`NEEDS_WEEK` asks for it.
+    """
+    return _CONTENTS[step - 1](material)
+
+
+def _short(name: str) -> str:
+    return name.rpartition("/")[2]
+
+
+def _wait_s(found: Measure) -> float:
+    if found.waits is None:
+        raise ValueError(f"the demo gives no wait for {', '.join(found.models)}")
+    return found.waits.named_s
+
+
+def _point(name: str, found: Measure) -> NamedPoint:
+    return NamedPoint(name, _wait_s(found), found.state)
+
+
+def _horde_wide(material: Material) -> Content:
+    performance = material.board.snapshot.performance
+    if performance is None or performance.text_thread_count is None or performance.queued_text_requests is None:
+        raise ValueError("the demo reports its threads and queued requests")
+    threads, queued = performance.text_thread_count, performance.queued_text_requests
+    old = old_rule_allowance(threads, queued)
+    later = old_rule_allowance(threads, queued + MORE_REQUESTS)
+    idle, stuck = material.of(IDLE), material.of(STUCK)
+    return Content(
+        (
+            tile("Old rule, every model", tokens(old), unit="tokens"),
+            tile(f"{_short(IDLE)} now", tokens(idle.allowance_tokens), unit="tokens", sub="idle"),
+            tile(f"{_short(STUCK)} now", tokens(stuck.allowance_tokens), unit="tokens", sub=f"wait {seconds(_wait_s(stuck))}"),
+        ),
+        (
+            f"The old rule counted the whole horde: {count(threads)} threads and {count(queued)} queued requests made "
+            f"{tokens(old)} tokens, for every model alike.",
+            f"{_short(IDLE)} stands idle at {speed(idle.speed_tok_per_s)} tok/s; {_short(STUCK)} has a backlog of "
+            f"{seconds(_wait_s(stuck))}. Both got {tokens(old)}.",
+            f"{count(MORE_REQUESTS)} more requests, all for one model, would have taken everybody down to {tokens(later)}.",
+            f"Measured by each model's own wait it is {tokens(idle.allowance_tokens)} and {tokens(stuck.allowance_tokens)}.",
+        ),
+        (_point(_short(IDLE), idle), _point(_short(STUCK), stuck)),
+    )
+
+
+def _curve(material: Material) -> Content:
+    settings = material.board.settings
+    full, floor = settings.wait_full_s, settings.wait_floor_s
+    waits = (full, (full + floor) / 2, floor)
+    given = [free_output_allowance(wait, settings) for wait in waits]
+    fall = (settings.ceiling_tokens - settings.floor_tokens) / (floor - full)
+    busy = material.of(BUSY)
+    return Content(
+        tuple(tile(f"At {seconds(w)}", tokens(a), unit="tokens") for w, a in zip(waits, given, strict=True)),
+        (
+            f"Up to {seconds(full)} the allowance is the ceiling, {tokens(given[0])} tokens; from {seconds(floor)} on the floor, "
+            f"{tokens(given[2])}.",
+            f"Between the marks each second of waiting takes {fall:.1f} tokens; the middle, {seconds(waits[1])}, gives "
+            f"{tokens(given[1])}.",
+            f"{_short(BUSY)} is at {seconds(_wait_s(busy))}: {tokens(busy.allowance_tokens)} tokens are free.",
+            "What is larger needs its kudos held. Nobody is shut out: a smaller request is free.",
+        ),
+        (_point(_short(BUSY), busy),),
+    )
+
+
+def _whose_wait(material: Material) -> Content:
+    here, there = material.of(SHARED_NAME), material.of(OTHER_BACKEND)
+    both = material.of(SHARED_NAME, OTHER_BACKEND)
+    return Content(
+        tuple(
+            tile(label, seconds(_wait_s(found)), sub=f"{tokens(found.allowance_tokens)} tokens free")
+            for label, found in (("With koboldcpp", here), ("With northway", there), ("Naming both", both))
+        ),
+        (
+            f"{SHARED_NAME}: {tokens(here.queued_tokens)} tokens wait for {count(here.eligible_workers)} workers of "
+            f"{speed(here.speed_tok_per_s)} tok/s together, so {seconds(_wait_s(here))}.",
+            f"{OTHER_BACKEND}: nothing waits for its worker of {speed(there.speed_tok_per_s)} tok/s, so "
+            f"{tokens(there.allowance_tokens)} tokens are free.",
+            f"A client that names both shares the workers of both: {tokens(both.queued_tokens)} tokens at "
+            f"{speed(both.speed_tok_per_s)} tok/s, {seconds(_wait_s(both))}.",
+            "The wait is that of the workers that could serve this request, and of nobody else.",
+        ),
+        (_point("koboldcpp", here), _point("northway", there), _point("both", both)),
+    )
+
+
+def _sizes(material: Material) -> Content:
+    found = {size: material.of(SEVERAL_SIZES, size=size) for size in (80, 1024, 2048)}
+    small, large, huge = found[80], found[1024], found[2048]
+    return Content(
+        tuple(
+            tile(
+                f"Asking for {tokens(size)}",
+                tokens(m.allowance_tokens),
+                unit="tokens free",
+                sub=f"{count(m.eligible_workers)} {'worker' if m.eligible_workers == 1 else 'workers'}",
+            )
+            for size, m in found.items()
+        ),
+        (
+            f"{_short(SEVERAL_SIZES)} at 80 tokens: {count(small.eligible_workers)} workers, "
+            f"{speed(small.speed_tok_per_s)} tok/s, {seconds(_wait_s(small))}.",
+            f"At 1,024 tokens one of them does not take it: {speed(large.speed_tok_per_s)} tok/s are left, the same queue lasts "
+            f"{seconds(_wait_s(large))}, and {tokens(large.allowance_tokens)} tokens are free.",
+            f"At 2,048 tokens no worker takes it; the allowance is the floor, {tokens(huge.allowance_tokens)}, and kudos "
+            "would only queue it.",
+            f"The largest free request is {tokens(small.largest_free_request_tokens)} tokens: what a worker takes and the "
+            "allowance covers at that same size.",
+        ),
+        (_point("80 tokens", small), _point("1,024 tokens", large)),
+    )
+
+
+def _finding(week: Week, code: str) -> Finding:
+    return next(finding for finding in week.findings if finding.code == code)
+
+
+def _week(material: Material) -> Content:
+    week = material.reviewed()
+    decisions = week.exported.decisions
+    by_outcome = {
+        outcome: float(decisions.filter(decisions["outcome"] == outcome)["count_high"].sum())
+        for outcome in ("free", "funded", "downgraded", "refused")
+    }
+    refused = finding_text(_finding(week, "refused"))
+    moves = finding_text(_finding(week, "allowance_moves"))
+    return Content(
+        tuple(tile(outcome.capitalize(), count(number), unit="requests") for outcome, number in by_outcome.items()),
+        (
+            f"{bounds_text(week.exported.counted)} decisions: real arrivals, replayed; the people in them are made up.",
+            refused.sentence,
+            refused.details[0],
+            moves.sentence,
+        ),
+    )
+
+
+def _funded(material: Material) -> Content:
+    verdict = material.reviewed().verdict
+    told = finding_text(_finding(material.reviewed(), "funded_wait"))
+    registered, share = verdict.registered, verdict.share_over
+    held = None if verdict.funded is None else verdict.funded.p
+    if registered is None or share is None or held is None:
+        raise ValueError("the demo week has funded requests and registered waits")
+    return Content(
+        (
+            tile("Registered waits over 300 s", f"{100 * registered.part.high / registered.total.high:.1f}", unit="%"),
+            tile(
+                "Funded waits over 300 s",
+                f"{100 * share.low:.0f} to {100 * share.high:.0f}",
+                unit="%",
+                sub="as far as counts tell",
+            ),
+            tile("Funded requests", count(held.funded.high), sub=f"of {count(registered.total.high)} registered"),
+        ),
+        (told.sentence, *told.details[:3]),
+    )
+
+
+def _setting(material: Material) -> Content:
+    settings = material.board.settings
+    changed = settings.changed(floor_tokens=FLOOR_TRIED_TOKENS)
+    stuck, busy = material.of(STUCK), material.of(BUSY)
+    answer = what_if(material.reviewed().exported.decisions, settings, changed)
+    at_floor = free_output_allowance(_wait_s(stuck), changed)
+    on_slope = free_output_allowance(_wait_s(busy), changed)
+    refused = bounds_text(answer.after["refused"])
+    return Content(
+        (
+            tile(
+                "Refused in the week",
+                bounds_text(answer.before["refused"]),
+                unit="requests",
+                sub=f"floor {settings.floor_tokens}",
+            ),
+            tile(f"With a floor of {tokens(FLOOR_TRIED_TOKENS)}", refused, sub="requests, as the buckets decide"),
+            tile(f"{_short(STUCK)}", tokens(at_floor), unit="tokens", sub=f"was {tokens(stuck.allowance_tokens)}"),
+        ),
+        (
+            f"A floor of {tokens(FLOOR_TRIED_TOKENS)} tokens lifts {_short(STUCK)} from {tokens(stuck.allowance_tokens)} to "
+            f"{tokens(at_floor)} and {_short(BUSY)} from {tokens(busy.allowance_tokens)} to {tokens(on_slope)}.",
+            f"Of {bounds_text(answer.counted)} requests of the week {bounds_text(answer.before['refused'])} were refused; it "
+            f"would have been {refused}.",
+            "The counts hold the waits as they were. What is freed queues too, and makes others wait: that only a replay shows.",
+            "The replay lays the same change over real arrivals, with today's settings beside it.",
+        ),
+        (),
+    )
+
+
+def _held(price: Price, reserve: int) -> Reservation:
+    ask = Ask(api="chat", model=price.model, body_bytes=BODY_BYTES, limit_tokens=ASKED_TOKENS)
+    return reserve_cost(ask, price, output_tokens=reserve)
+
+
+def _budget(material: Material) -> Content:
+    inputs = Known((RealInput(BODY_BYTES // 4),) * OPEN_REQUESTS)
+
+    def bound(reserve: int) -> tuple[int, int]:
+        held = _held(material.price, reserve)
+        return held.hold_pico, worst_case([held] * OPEN_REQUESTS, inputs=inputs).stated_pico
+
+    (hold, over), (full_hold, full_over) = bound(4_096), bound(ASKED_TOKENS)
+    dollars = {pico: f"${to_usd(pico):f}" for pico in (hold, hold * OPEN_REQUESTS, over, full_hold, full_over)}
+    return Content(
+        (
+            tile("Held for one request", dollars[hold]),
+            tile(f"Over, at most, with {OPEN_REQUESTS} open", dollars[over]),
+            tile("The same, all of it held", dollars[full_over], sub=f"holds {dollars[full_hold]} each"),
+        ),
+        (
+            f"A request of {count(BODY_BYTES)} bytes that asks for {tokens(ASKED_TOKENS)} tokens holds its input and at most "
+            f"4,096 tokens of output: {dollars[hold]}.",
+            f"With {OPEN_REQUESTS} such requests open, {dollars[hold * OPEN_REQUESTS]} are held, and the limit can be passed by "
+            f"{dollars[over]} at most.",
+            f"Holding all {tokens(ASKED_TOKENS)} tokens makes that {dollars[full_over]}, and refuses earlier: "
+            f"{dollars[full_hold]} are held for each.",
+            "A request without an output limit has no bound.",
+        ),
+    )
+
+
+_CONTENTS: tuple[Callable[[Material], Content], ...] = (
+    _horde_wide,
+    _curve,
+    _whose_wait,
+    _sizes,
+    _week,
+    _funded,
+    _setting,
+    _budget,
+)

@@ -1,0 +1,230 @@
+"""A judged sweep in words and rows: its headline, what warns of it, the table of all points, the one looked at, the settings."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import polars as pl
+
+from horde_policy.sweep.axes import SETTINGS
+from horde_policy.sweep.judge import Judgement
+from horde_policy.sweep.noise import LEAST_BLOCKS
+from horde_policy.sweep.proposal import Proposal
+from horde_policy.sweep.run import Sweep
+from horde_policy.views import proposal_words
+from horde_policy.views.grid import Column, Row
+from horde_policy.views.replay_words import fleet_words
+from horde_policy.views.sweep_link import base_load_of
+from horde_policy.views.sweep_words import (
+    SETTING_WORDS,
+    VERDICTS,
+    days_words,
+    difference_words,
+    figure_words,
+    fill_words,
+    metric_words,
+    setting_value,
+    width_words,
+    with_width,
+)
+from horde_policy.views.text import count, ratio, visible
+
+__all__ = [
+    "COMPARED_COLUMNS",
+    "INTRODUCTION",
+    "SENSITIVITY_COLUMNS",
+    "compared_rows",
+    "headline",
+    "points_table",
+    "rests_on",
+    "sensitivity_rows",
+    "warnings_of",
+]
+
+INTRODUCTION: Final = (
+    "A sweep replays the same requests under many settings, and says which to choose, how sure that is, and what the choice does "
+    "on days that had no say in it. Click a square, a dot or a row to look at its settings."
+)
+
+_FLEET_NEEDS: Final = {"from", "synthetic", "workers", "models", "combined_speed_tok_per_s"}
+_LOUD: Final = ("few_days", "within_noise", "does_not_meet", "not_certain", "no_holdout", "holdout_disagrees", "left_out")
+"""Caveats that stand beside the answer and not only in the proposal."""
+
+
+def headline(proposal: Proposal | None) -> str:
+    """Return the answer in one line."""
+    return "No settings that were tried meet the constraints" if proposal is None else proposal_words.headline(proposal)
+
+
+def warnings_of(judgement: Judgement, proposal: Proposal | None) -> list[str]:
+    """Return what somebody who reads the answer must know before it: noise, days, constraints."""
+    found = []
+    if judgement.baseline is None:
+        found.append("The sweep lacks the settings in force: nothing can be compared with them.")
+    if proposal is not None:
+        found += [proposal_words.caveat_sentence(c.code, c.facts)[0] for c in proposal.caveats if c.code in _LOUD]
+    if judgement.evidence.blocks >= LEAST_BLOCKS and judgement.baseline is not None:
+        found += _noise(judgement)
+    return list(dict.fromkeys(found))
+
+
+def _noise(judgement: Judgement) -> list[str]:
+    """Return that differences are within the noise: of all points together, or of the one that looks best."""
+    first = judgement.question.objectives[0].metric
+    others = judgement.points.filter(~pl.col("baseline") & pl.col("feasible"))
+    verdicts = set(others["verdict"].to_list())
+    if verdicts and verdicts <= {"same"}:
+        return [f"No settings that meet the constraints change the {first.phrase}: there is nothing to choose between."]
+    if verdicts and verdicts <= {"same", "within_noise"}:
+        return [
+            f"Within the noise: no settings that meet the constraints differ from those in force in the {first.phrase} by more "
+            "than the days differ among themselves."
+        ]
+    best = judgement.best
+    if best is not None and judgement.row(best)["verdict"] == "within_noise":
+        return ["The settings that look best are within the noise: their lead may be luck."]
+    return []
+
+
+def rests_on(sweep: Sweep, judgement: Judgement) -> list[tuple[str, str]]:
+    """Return what stands on every result, as name and words: traffic, fleet, load, fill rules, days, what is made up."""
+    stamp, rows = sweep.stamp, judgement.rows
+    times = base_load_of(stamp)
+    loads = sorted(rows["load"].unique().to_list())
+    load = ", ".join(f"{value:g}" for value in loads) + (
+        f" (1 is the traffic laid over itself {times:g} times)" if times != 1 else ""
+    )
+    busy = sorted(rows["utilisation"].drop_nulls().unique().to_list())
+    if busy:
+        load += (
+            f"; {ratio(busy[0])}"
+            + (f" to {ratio(busy[-1])}" if ratio(busy[-1]) != ratio(busy[0]) else "")
+            + " of what the fleet could make"
+        )
+    requests = int(rows.filter(pl.col("point") == rows["point"][0])["requests"].sum())
+    made_up = [
+        word
+        for held, word in (
+            (stamp.get("synthetic"), "traffic or fleet synthetic"),
+            (times * max(loads) > 1, "a synthetic load of copies"),
+            (stamp.get("reconstruction"), "a reconstruction from counts"),
+        )
+        if held
+    ]
+    found = [
+        (
+            "Traffic",
+            f"{visible(str(stamp.get('trace', 'not named')))}: {count(requests)} requests a point, all scenarios together",
+        ),
+        ("Fleet", _fleet(stamp)),
+        ("Load", load),
+        ("Fill rule", "; ".join(visible(fill_words(fill)) for fill in rows["fill"].unique().sort(nulls_last=False).to_list())),
+        (
+            "Days",
+            f"chosen on {days_words(judgement.chosen_days)}, held out: {days_words(judgement.holdout_days)}; "
+            f"{judgement.seeds} seed{'s' if judgement.seeds > 1 else ''}",
+        ),
+    ]
+    return [("Made up", ", ".join(made_up)), *found] if made_up else found
+
+
+def _fleet(stamp: Mapping[str, Any]) -> str:
+    fleet = stamp.get("fleet") or {}
+    try:
+        return fleet_words(fleet) if set(fleet) >= _FLEET_NEEDS else "not named"
+    except (TypeError, ValueError):  # a file may say anything
+        return "not named"
+
+
+# --- the point looked at -------------------------------------------------------------------------------------------------
+
+COMPARED_COLUMNS: Final = (
+    Column(key="metric", label="Figure", kind="name"),
+    Column(key="now", label="In force", right=True, help="On the days chosen on, with half the width of the 95 % interval."),
+    Column(key="then", label="Looked at", right=True, help="The same for the settings looked at."),
+    Column(
+        key="apart", label="Difference", right=True, help="That of the deciding figure holds for all settings tried together."
+    ),
+    Column(key="verdict", label="Verdict"),
+    Column(
+        key="better", label="Better on", right=True, help="Days on which the settings looked at are better, of those chosen on."
+    ),
+    Column(key="held_now", label="In force, held out", right=True, help="On the days that had no say."),
+    Column(key="held_then", label="Looked at, held out", right=True),
+    Column(key="held_better", label="Better on, held out", right=True),
+)
+
+
+def compared_rows(judgement: Judgement, point: str) -> list[Row]:
+    """Return one row a figure of the question: the point beside those in force, on both parts of the days."""
+    rows = []
+    for metric in judgement.question.metrics:
+        c = judgement.comparison(point, metric)
+        cells = {
+            "metric": metric_words(metric),
+            "now": with_width(metric, c.baseline, c.baseline_half_width),
+            "then": with_width(metric, c.point, c.point_half_width),
+            "apart": difference_words(metric, c.difference, c.difference_half_width),
+            "verdict": VERDICTS[c.verdict],
+            "better": f"{c.better_days} of {len(judgement.chosen_days)}",
+            "held_now": figure_words(metric, c.holdout_baseline),
+            "held_then": figure_words(metric, c.holdout_point),
+            "held_better": f"{c.holdout_better_days} of {len(judgement.holdout_days)}" if judgement.holdout_days else "no day",
+        }
+        rows.append(Row(id=metric.key, cells=cells))
+    return rows
+
+
+SENSITIVITY_COLUMNS: Final = (
+    Column(key="setting", label="Setting", kind="name"),
+    Column(key="effect", label="Moves it by", right=True, help="From the lowest to the highest mean of its levels."),
+    Column(
+        key="share",
+        label="Share of all variation",
+        right=True,
+        help="What the setting makes alone, of all that differs between points.",
+    ),
+    Column(key="verdict", label="Verdict"),
+)
+
+
+def sensitivity_rows(judgement: Judgement) -> list[Row]:
+    """Return one row a varied setting, the one that moves the deciding figure most first."""
+    metric = judgement.question.objectives[0].metric
+    rows = []
+    for each in judgement.sensitivities:
+        effect = f"{each.effect * 100:.2g} points" if metric.unit == "share" else figure_words(metric, each.effect)
+        cells = {
+            "setting": SETTING_WORDS[each.setting][0],
+            "effect": f"{effect} {width_words(metric, each.half_width)}",
+            "share": ratio(each.share),
+            "verdict": "within the noise" if each.within_noise else "beyond noise",
+        }
+        rows.append(Row(id=each.setting, cells=cells))
+    return rows
+
+
+# --- all points ----------------------------------------------------------------------------------------------------------
+
+
+def points_table(judgement: Judgement, names: Mapping[str, str]) -> pl.DataFrame:
+    """Return all points as text for the table, in the order of ``names``: settings, figures, verdict; ``id`` names the row."""
+    by_point = {row["point"]: row for row in judgement.points.iter_rows(named=True)}
+    varied = [name for name in SETTINGS if name in judgement.varied]
+    rows = []
+    for point, words in names.items():
+        row = by_point[point]
+        told: dict[str, str] = {"id": point, "Settings": words}
+        told |= {_heading(name): setting_value(name, row[name]) for name in varied}
+        for metric in judgement.question.metrics:
+            told[metric_words(metric)] = with_width(metric, row[metric.key], row[f"{metric.key}_half_width"])
+            told[f"{metric_words(metric)}, held out"] = figure_words(metric, row[f"{metric.key}_holdout"])
+        told["Meets all"] = "yes" if row["feasible"] else "no"
+        told["Front"] = "yes" if row["front"] else ""
+        told["Best in"] = ratio(row["certainty"])
+        told["Verdict"] = VERDICTS[row["verdict"]]
+        rows.append(told)
+    return pl.DataFrame(rows, schema=dict.fromkeys(rows[0], pl.String)) if rows else pl.DataFrame()
+
+
+def _heading(name: str) -> str:
+    return SETTING_WORDS[name][0]

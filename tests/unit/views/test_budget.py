@@ -1,0 +1,228 @@
+"""The Budget page's state, words, figures and files, without a page."""
+
+import csv
+import io
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from horde_policy.budget import Ask, load_prices, reserve_cost
+from horde_policy.budget.audit import Audit, LedgerLook
+from horde_policy.budget.requests import checked_requests
+from horde_policy.budget.simulate import BudgetReplay, budget_moments, replay_budget
+from horde_policy.errors import InputError
+from horde_policy.frames.usage import LEDGER_HOLDS
+from horde_policy.imports.trace_frame import TraceOptions
+from horde_policy.imports.traces import load_trace
+from horde_policy.settings import AllowanceSettings
+from horde_policy.views import budget_words as words
+from horde_policy.views.budget_exports import BudgetStamp, LedgerStamp, in_dollars, moments_csv, run_parquet, settings_csv
+from horde_policy.views.budget_inputs import AGENT_SIZES, from_file, from_trace, limit_of, priced_model
+from horde_policy.views.budget_ledger import audit_sentence, look_sentence
+from horde_policy.views.budget_state import ASKS, INPUTS, WINDOWS, BudgetState, limit_from_text, parse_budget_state
+from horde_policy.views.figures import budget as figures
+from horde_policy.views.state import parse_view_state
+
+ROOT = Path(__file__).parents[3]
+PRICES = load_prices(ROOT / "data" / "prices" / "example-hosted.toml")
+TRACE = load_trace(ROOT / "data" / "traces" / "azure2023_conv.head300.csv", TraceOptions())
+STATE = BudgetState()
+GIVEN = from_trace(TRACE, "the trace", "large", PRICES, STATE)
+LIMIT = "0.9"
+
+states = st.builds(
+    BudgetState,
+    requests=st.from_regex(r"[A-Za-z0-9_.-]{1,40}", fullmatch=True),
+    asks=st.one_of(st.sampled_from(list(ASKS)), st.integers(1, 1_000_000).map(str)),
+    pace_tok_per_s=st.integers(1, 10**6).map(lambda n: n / 10),
+    input_ratio=st.integers(1, 10_000).map(lambda n: n / 100),
+    prices=st.from_regex(r"[A-Za-z0-9_.-]{1,40}", fullmatch=True),
+    model=st.text(st.characters(categories=["L", "N", "P", "S"]), max_size=40),
+    limit=st.one_of(st.just(""), st.decimals(0, 4_000_000, places=6).map(lambda d: f"{d:f}")),
+    window=st.sampled_from(list(WINDOWS)),
+    zone=st.sampled_from(["UTC", "Europe/Berlin", "America/St_Johns", "Etc/GMT+5"]),
+    reserve_tokens=st.integers(0, 1_000_000),
+    alike=st.integers(1, 1_000),
+    inputs=st.sampled_from(INPUTS),
+)
+
+
+@pytest.fixture(scope="module")
+def replay() -> BudgetReplay:
+    return replay_budget(GIVEN.frame, PRICES, LIMIT)
+
+
+# --- the state ------------------------------------------------------------------------------------------------------------
+
+
+@given(states)
+def test_what_is_written_reads_back_the_same(state: BudgetState) -> None:
+    assert parse_budget_state(state.query()) == (state, ())
+    whole, notes = parse_view_state(state.query(), AllowanceSettings())
+    assert (whole.budget, notes) == (state, ())
+    assert whole.query(AllowanceSettings()) == state.query()
+    assert whole.shared_query(AllowanceSettings()) == {}, "links to other pages leave the budget out"
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from([*STATE.changed(limit="1").query(), "budget_asks", "budget_zone"]), st.lists(st.text(), min_size=1)
+    )
+)
+def test_nothing_in_an_address_stops_the_page(query: dict[str, list[str]]) -> None:
+    state, _ = parse_budget_state(query)
+    assert parse_budget_state(state.query()) == (state, ())
+
+
+@pytest.mark.parametrize("text", ["-1", "NaN", "inf", "1e999", "5000000", "0.0000000000001", "many", "１"])
+def test_a_limit_that_is_none_is_refused(text: str) -> None:
+    with pytest.raises(InputError, match="limit"):
+        limit_from_text(text)
+
+
+# --- the requests ---------------------------------------------------------------------------------------------------------
+
+
+def test_what_a_trace_does_not_say_is_assigned_by_the_named_rules() -> None:
+    frame = GIVEN.frame
+    assert frame["max_tokens"].head(10).to_list() == list(AGENT_SIZES)
+    assert (frame["max_tokens"] >= frame["output_tokens"]).all()
+    assert frame["body_bytes"].null_count() == frame.height
+    durations = frame["duration_s"] - frame["output_tokens"] / 30
+    assert durations.round(9).unique().to_list() == [0.5]
+    ladder = from_trace(TRACE, "t", "large", PRICES, STATE.changed(asks="ladder")).frame
+    assert ladder["max_tokens"].is_in([80, 150, 256, 512, 1024, 2048, 4096, 8192, 16384]).all()
+    assert from_trace(TRACE, "t", "large", PRICES, STATE.changed(asks="none")).frame["max_tokens"].null_count() == frame.height
+    bodies = from_trace(TRACE, "t", "large", PRICES, STATE.changed(input_ratio=2.0)).frame
+    assert bodies["body_bytes"].to_list() == [2 * tokens for tokens in bodies["input_tokens"]]
+
+
+def test_a_limit_in_the_trace_itself_is_kept() -> None:
+    own = TRACE.frame.with_columns(max_length=pl.col("output_tokens") + 7)
+    given_own = from_trace(
+        type(TRACE)(**{name: getattr(TRACE, name) for name in TRACE.__slots__} | {"frame": own}), "t", "large", PRICES, STATE
+    )
+    assert given_own.frame["max_tokens"].to_list() == (own["output_tokens"] + 7).to_list()
+    assert not any(text.startswith("asked for") for text in given_own.assumed)
+
+
+def test_requests_that_cannot_be_priced_or_are_too_many_are_refused() -> None:
+    with pytest.raises(InputError, match="more than the page's 100"):
+        from_file(GIVEN.frame, "t", most=100)
+    with pytest.raises(InputError, match="nothing to replay"):
+        from_file(GIVEN.frame.clear(), "t")
+    with pytest.raises(InputError, match="a missing price is not zero"):
+        priced_model(STATE.changed(model="nobody's"), PRICES)
+
+
+@pytest.mark.parametrize(("window", "windows"), [("total", 1), ("day", 2), ("month", 2), ("week", 1)])
+def test_the_automatic_limit_is_half_of_what_everything_costs_over_the_windows(window: str, windows: int) -> None:
+    made = {"model": "large", "input_tokens": 1_000_000, "max_tokens": 100, "output_tokens": 0, "duration_s": 1.0}
+    rows = [{"created": f"2026-{day}T12:00:00Z", **made} for day in ("03-31", "04-01")]
+    requests = checked_requests(pl.DataFrame(rows))
+    assert limit_of(requests, PRICES, STATE.changed(window=window)) == {1: "3", 2: "1.5"}[windows]
+    assert limit_of(requests, PRICES, STATE.changed(limit="0.10")) == "0.10"
+    free = requests.with_columns(model=pl.lit("free"))
+    assert limit_of(free, PRICES, STATE) == "0"
+
+
+# --- figures and words ----------------------------------------------------------------------------------------------------
+
+
+def test_the_trade_off_has_a_point_for_every_setting(replay: BudgetReplay) -> None:
+    figure = figures.fig_trade_off(replay.summary, 4096, "light")
+    early = {x: y for trace in figure.data if trace.name == "refused early" for x, y in zip(trace.x, trace.y, strict=True)}
+    assert len(early) == replay.summary.height
+    for place, row in zip(sorted(early), replay.summary.iter_rows(named=True), strict=True):
+        assert early[place] == row["refused_early"] / 300
+    notes = [note.text for note in figure.layout.annotations]
+    assert notes == ["default"]
+    assert [shape.x0 for shape in figure.layout.shapes] == [4, 4]
+    bound = next(trace for trace in figure.data if trace.name == "worst case over the limit")
+    assert list(bound.y) == sorted(bound.y, reverse=True), "a larger reservation never has the larger bound here"
+    alt = figures.trade_off_alt(replay.summary.to_dicts(), replay.limit_pico)
+    assert alt.startswith("What a reservation trades under a limit of $0.9000; 0: ")
+    assert "stop streams: " in alt
+
+
+def test_outcomes_add_up_to_all_requests(replay: BudgetReplay) -> None:
+    figure = figures.fig_outcomes(replay.summary, "dark")
+    shares = [sum(values) for values in zip(*(trace.x for trace in figure.data), strict=True)]
+    assert shares == pytest.approx([1.0] * replay.summary.height)
+    assert {note.text for note in figure.layout.annotations} >= {"used"}
+
+
+@pytest.mark.parametrize("dated", [True, False])
+def test_money_over_time_reaches_the_limit_and_never_hides_what_is_over_it(replay: BudgetReplay, dated: bool) -> None:
+    moments = budget_moments(replay.run)
+    figure = figures.fig_money(moments, "reserve=4096", replay.limit_pico, dated=dated, mode="light")
+    spent, held, worst = (list(trace.y) for trace in figure.data)
+    assert all(s <= h <= w for s, h, w in zip(spent, held, worst, strict=True))
+    assert max(held) <= 0.9 + 1e-9
+    assert figure.layout.shapes[0].y0 == pytest.approx(0.9)
+    for column in ("open", "bound_pico"):
+        over_time = figures.fig_over_time(moments, words.shown_settings(4096), column, dated=dated, mode="dark")
+        assert [trace.name for trace in over_time.data] == ["4,096 reserved", "hold all", "input only", "stop streams"]
+        assert figures.over_time_alt(moments, words.shown_settings(4096), column)
+    assert "held at once" in figures.money_alt(moments, "reserve=4096", replay.limit_pico)
+    assert "nothing was held" in figures.money_alt(moments.clear(), "reserve=4096", replay.limit_pico)
+
+
+def test_the_headline_says_what_was_really_overspent_and_what_has_no_bound(replay: BudgetReplay) -> None:
+    row = words.summary_row(replay, 4096)
+    assert words.headline(row).startswith("Reserving 4,096 tokens refuses ")
+    over = words.headline({**row, "overspend_pico": 5 * 10**11, "unbounded": 3})
+    assert "$0.5000 was spent beyond the limit, the worst case was unbounded (3 without an output limit)" in over
+    assert words.unpriced_note(replay) == ""
+    none = replay_budget(GIVEN.frame.with_columns(model=pl.lit("nobody's")), PRICES, LIMIT)
+    assert words.unpriced_note(none).startswith("300 requests have no price")
+
+
+def test_what_many_alike_can_go_over_is_the_rounded_sum_and_not_the_sum_of_roundings() -> None:
+    # budgets.md case 1: 20 × 27,904 × 15 = 8,371,200 µ$, here with the declared input 20 × 7,000 × 3 = 420,000 µ$ more
+    held = reserve_cost(Ask(api="chat", model="large", body_bytes=40_000, limit_tokens=32_000), PRICES.price("large"))
+    sentences = words.worst_sentences(held, 20)
+    assert sentences[1] == "20 open like it can go $8.7912 over, if inputs are at most 1.7 × the estimate (B7, declared input)."
+    assert sentences[2] == "Without counting open requests: at most 4.58 × the limit over, for their output."
+    assert words.exact_usd(10**12 * 1_234 + 1) == "1,234.000000000001"
+
+
+# --- files ----------------------------------------------------------------------------------------------------------------
+
+
+def test_files_have_exact_dollars_and_say_where_they_are_from(replay: BudgetReplay) -> None:
+    stamp = BudgetStamp(requests=GIVEN, prices="example", replay=replay, state=STATE)
+    rows = list(csv.DictReader(io.StringIO(settings_csv(stamp).decode("utf-8-sig"))))
+    for row, known in zip(rows, replay.summary.iter_rows(named=True), strict=True):
+        assert row["settled ($)"].replace(".", "").lstrip("0") == str(known["settled_pico"]).rstrip("0")
+        assert row["limit ($)"] == "0.9"
+        assert row["assumed"].endswith("(synthetic)")
+    moments = budget_moments(replay.run)
+    assert len(moments_csv(moments, stamp).decode("utf-8-sig").splitlines()) == moments.height + 1
+    data = io.BytesIO(run_parquet(replay.run, stamp))
+    assert pl.read_parquet_metadata(data)["settings digest"] == stamp.digest
+    other = BudgetStamp(requests=GIVEN, prices="example", replay=replay, state=STATE.changed(asks="none"))
+    assert other.digest != stamp.digest
+    assert stamp.name == f"budget_azure2023_conv_{stamp.digest}"
+
+
+def test_a_ledgers_file_names_it_and_hides_no_formula() -> None:
+    at = datetime(2026, 11, 30, tzinfo=UTC)
+    stamp = LedgerStamp(ledger="l", synthetic=True, at=at, inputs="certain")
+    assert stamp.columns() == {"ledger": "l (synthetic)", "read at (UTC)": "2026-11-30T00:00:00Z", "open inputs": "certain"}
+    frame, names = in_dollars(LEDGER_HOLDS.empty(), LEDGER_HOLDS)
+    assert names["hold_pico"] == "hold ($)"
+    assert names["age_s"] == "age_s (s)"
+    assert frame.height == 0
+
+
+def test_a_ledger_in_words() -> None:
+    at = datetime(2026, 11, 30, tzinfo=UTC)
+    assert look_sentence(LedgerLook(at=at + timedelta(1), budgets=(), holds=())) == "No request is open"
+    assert audit_sentence(Audit(windows=(), oldest=None, open=0, expired=0, disputes=2)).endswith(
+        "; 2 settlements were refused, since other figures were there first"
+    )
