@@ -43,6 +43,11 @@ def show_split(opened: Opened) -> None:
         return
     by = [name for name in (columns, rows, colour) if name]
     cells = decompose(looked_at.decisions, by)
+    if colour and cells[colour].n_unique() == 1 and len(by) > 1:
+        # one word of a dimension is all of it: shares of it would say nothing
+        by = by[:-1]
+        cells = decompose(looked_at.decisions, by)
+        colour = ""
     if rows == "time" and cells["time"].null_count() == cells.height:
         st.info(
             "The exports are one look at each process: they tell nothing over time. Choose other rows.",
@@ -54,7 +59,7 @@ def show_split(opened: Opened) -> None:
         with place:
             if columns:
                 st.markdown(f"**{DIMENSION_WORDS[columns]}: {escape_markdown(word_text(columns, word))}**, n = {_n(part)}")
-            _show_part(opened, part, (columns, word), place=word_text(columns, word) if columns else "all")
+            _show_part(opened, part, colour, (columns, word))
     title = "The figures as a table: counts, shares, sample sizes, intervals"
     with st.expander(title, icon=":material/table:", expanded=cells.height <= MOST_OPEN_ROWS):
         shown = cells.head(tables.MOST_ROWS)
@@ -107,8 +112,9 @@ def _write_dimension(field: str, key: str) -> None:
     address.write_review(address.read_review().changed(**{field: st.session_state[key]}))
 
 
-def _show_part(opened: Opened, part: pl.DataFrame, column: tuple[str, object], *, place: str) -> None:
-    rows, _, colour = opened.state.dimensions
+def _show_part(opened: Opened, part: pl.DataFrame, colour: str, column: tuple[str, object]) -> None:
+    rows = opened.state.rows
+    place = word_text(*column) if column[0] else "all"
     mode, shares = theme_mode(), bool(st.session_state[SHARES])
     key = f"decisions.split-{place}-{opened.key}"
     by = [name for name in (rows, colour) if name]

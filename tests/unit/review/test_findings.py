@@ -56,7 +56,7 @@ def test_who_is_refused_and_at_what_size(week: Week) -> None:
     beyond = own.filter(pl.col("requested_size") == ">4096")["count_low"].sum()
     assert refused.figures["over_the_ceiling"].part.low == beyond
     assert refused.target.page == "decisions"
-    assert refused.target.state["outcome"] == ("refused",)
+    assert refused.target.state == {"rows": ("requester",), "columns": ("requested_size",), "colour": ("outcome",)}
     assert refused.share.sampling_low < refused.share.low < refused.share.sampling_high
 
 
