@@ -67,7 +67,7 @@ def _heat(result: Result) -> None:
         maps.fig_heat(heat, result.names, marked, theme_mode()),
         alt=maps.heat_alt(heat, OTHERS_RULES[asked.others]),
         key="sweep.heat",
-        on_point=_open,
+        on_mark=lambda mark: _open(mark[0]),
     )
     st.caption("◆ in force · ★ proposed · ▣ looked at. Darker is more." if theme_mode() == "light"
                else "◆ in force · ★ proposed · ▣ looked at. Lighter is more.")  # fmt: skip
@@ -137,7 +137,7 @@ def _pair(result: Result) -> tuple[Metric, Metric]:
 def _front(result: Result) -> None:
     x, y = _pair(result)
     figure = maps.fig_front(result.judgement, x, y, result.names, point=result.point, mode=theme_mode())
-    show_figure(figure, alt=maps.front_alt(result.judgement, x, y), key="sweep.front", on_point=_open)
+    show_figure(figure, alt=maps.front_alt(result.judgement, x, y), key="sweep.front", on_mark=lambda mark: _open(mark[0]))
     st.caption(
         f"{count(int(result.judgement.points['front'].sum()))} of {count(result.judgement.points.height)} settings are on the "
         "front: none that meets the constraints is better in one objective without being worse in another. Whiskers: the 95 % "
@@ -194,7 +194,7 @@ def show_parallel(result: Result) -> None:
         lines.fig_parallel(result.judgement, result.names, point=result.point, mode=theme_mode()),
         alt=lines.parallel_alt(result.judgement, result.point),
         key="sweep.parallel",
-        on_point=_open,
+        on_mark=lambda mark: _open(mark[0]),
     )
 
 
