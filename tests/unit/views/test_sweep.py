@@ -358,7 +358,7 @@ def test_the_figures_are_plain_data(judged: Judgement) -> None:
 
 
 def test_the_guide_to_sweeps_says_what_can_be_read() -> None:
-    text = (Path(__file__).parents[3] / "docs" / "sweeps.md").read_text("utf-8")
+    text = (Path(__file__).parents[3] / "docs" / "reference" / "sweeps.md").read_text("utf-8")
     grid, sentences = re.findall(r"```(?:toml)?\n(.*?)```", text, re.DOTALL)
     assert len(plan(parse_grid(grid), ReplaySettings()).points) == 33
     assert [str(parse_constraint(line)) for line in sentences.strip().splitlines()] == [
