@@ -185,7 +185,10 @@ def say(what: str, found: tuple[float, float, float, float]) -> None:
 
 
 def look_seconds(path: Path, ended: int) -> tuple[float, float]:
-    """Return the median seconds of a look at a ledger with so many ended requests and 20 open ones, and of a full audit of it."""
+    """Return the median CPU seconds of a look at a ledger with so many ended requests and 20 open ones, and of a full audit.
+
+    CPU time, since whatever else a machine does moves milliseconds of waiting about.
+    """
     with Ledger(path) as ledger:
         ledger.set_budget("team", Limit("total", "4000000"))
         there = ledger.status()[0].windows[0].labels["settled"].requests
@@ -197,14 +200,14 @@ def look_seconds(path: Path, ended: int) -> tuple[float, float]:
             ledger.admit("team", RESERVATION, request_id=f"open-{number}")
         looks = []
         for _ in range(21):
-            began = time.perf_counter()
+            began = time.thread_time()
             look = ledger.look()
-            looks.append(time.perf_counter() - began)
+            looks.append(time.thread_time() - began)
         assert look.budgets[0].windows[0].labels["settled"].requests == ended
         assert len(look.holds) == 20
-        began = time.perf_counter()
+        began = time.thread_time()
         assert ledger.audit().agrees
-        return statistics.median(looks), time.perf_counter() - began
+        return statistics.median(looks), time.thread_time() - began
 
 
 def say_looks() -> None:
@@ -215,7 +218,7 @@ def say_looks() -> None:
         many, audit = look_seconds(path, LOOK_ROWS)
     verdict = "reached" if many <= MOST_GROWTH * few else "MISSED"
     print(
-        f"A look at a total window, 20 open: {few * 1e3:.1f} ms with {LOOK_ROWS // 10:,} ended, {many * 1e3:.1f} ms with "
+        f"A look at a total window, 20 open, CPU: {few * 1e3:.1f} ms with {LOOK_ROWS // 10:,} ended, {many * 1e3:.1f} ms with "
         f"{LOOK_ROWS:,} ({many / few:.2f} ×; target at most {MOST_GROWTH} ×: {verdict}); "
         f"the audit, which reads every row: {audit * 1e3:.0f} ms"
     )
