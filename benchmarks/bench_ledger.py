@@ -17,6 +17,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 import polars as pl
@@ -124,16 +125,28 @@ def through_engine_begin(path: Path, name: str, pairs: int, power_safe: bool, re
 
 
 Job = Callable[[Path, str, int, bool, Barrier], Waits]
+Done: TypeAlias = "multiprocessing.SimpleQueue[tuple[Waits, float]]"
 
 
 def copy(
-    job: Job, path: Path, name: str, pairs: int, power_safe: bool, ready: Barrier, done: "multiprocessing.SimpleQueue[Waits]"
+    job: Job,
+    path: Path,
+    name: str,
+    pairs: int,
+    power_safe: bool,
+    ready: Barrier,
+    done: Done,
 ) -> None:
-    done.put(job(path, name, pairs, power_safe, ready))
+    began = time.process_time()
+    waits = job(path, name, pairs, power_safe, ready)
+    done.put((waits, time.process_time() - began))
 
 
-def measured(job: Job, *, pairs: int, power_safe: bool = False) -> tuple[float, float, float]:
-    """Return pairs a second of three processes together, and the median and the longest wait in milliseconds."""
+def measured(job: Job, *, pairs: int, power_safe: bool = False) -> tuple[float, float, float, float]:
+    """Return pairs a second of three processes together, the median and the longest wait in ms, and the CPU time of a pair in µs.
+
+    The CPU time hardly depends on what else the machine does, which the pairs a second do.
+    """
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "ledger.db"
         if job is through_the_ledger:
@@ -151,8 +164,10 @@ def measured(job: Job, *, pairs: int, power_safe: bool = False) -> tuple[float, 
             each.start()
         ready.wait()
         began = time.perf_counter()
-        waits = [wait for _ in copies for wait in done.get()]
+        found = [done.get() for _ in copies]
         seconds = time.perf_counter() - began
+        waits = [wait for mine, _ in found for wait in mine]
+        cpu_s = sum(spent for _, spent in found)
         for each in copies:
             each.join()
         if job is through_the_ledger:
@@ -160,11 +175,13 @@ def measured(job: Job, *, pairs: int, power_safe: bool = False) -> tuple[float, 
                 audit = ledger.audit()
                 assert audit.agrees
                 assert audit.windows[0].spent_pico == COPIES * pairs * COST_PICO
-    return COPIES * pairs / seconds, statistics.median(waits) * 1e3, max(waits) * 1e3
+    return COPIES * pairs / seconds, statistics.median(waits) * 1e3, max(waits) * 1e3, cpu_s / (COPIES * pairs) * 1e6
 
 
-def say(what: str, found: tuple[float, float, float]) -> None:
-    print(f"  {what:<55} {found[0]:>8,.0f} pairs/s   median {found[1]:7.2f} ms   longest {found[2]:8.1f} ms", flush=True)
+def say(what: str, found: tuple[float, float, float, float]) -> None:
+    rate, median, longest, cpu = found
+    figures = f"{rate:>8,.0f} pairs/s   median {median:7.2f} ms   longest {longest:8.1f} ms   CPU {cpu:6.0f} µs a pair"
+    print(f"  {what:<55} {figures}", flush=True)
 
 
 def look_seconds(path: Path, ended: int) -> tuple[float, float]:
@@ -240,7 +257,8 @@ def replay_seconds(requests: int) -> tuple[float, float]:
 
 def main() -> None:
     """Print the figures against their targets, with the twins of the same run."""
-    print(f"Ledger on SQLite, {COPIES} processes, {PAIRS:,} admit-and-settle pairs each, {os.cpu_count()} cores")
+    load = os.getloadavg()[0]
+    print(f"Ledger on SQLite, {COPIES} processes, {PAIRS:,} admit-and-settle pairs each, {os.cpu_count()} cores, load {load:.1f}")
     ledger = measured(through_the_ledger, pairs=PAIRS)
     driver = measured(through_the_driver, pairs=PAIRS)
     engine = measured(through_engine_begin, pairs=PAIRS)

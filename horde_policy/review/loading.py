@@ -15,7 +15,7 @@ from horde_policy.imports.read import read_exports
 from horde_policy.review.exported import Exported, exported_from
 from horde_policy.review.ranges import TimeRange
 
-__all__ = ["DEMO_WEEK", "load_exports"]
+__all__ = ["DEMO_WEEK", "about_exports", "export_files", "load_exports"]
 
 DEMO_WEEK = Path(__file__).parents[2] / "data" / "week"
 """The bundled demo week: a real trace laid over itself and replayed through the rule; made up where a trace says nothing."""
@@ -40,12 +40,24 @@ def load_exports(files: Sequence[Path], *, mapping: Mapping | None = None, span:
     InputError
         A file cannot be read or is of no supported form, or there is none.
     """
+    given = export_files(files)
+    title, synthetic = about_exports(files)
+    imported = read_exports(given, mapping=mapping)
+    return exported_from(imported, title=title, synthetic=synthetic).within(span or TimeRange())
+
+
+def export_files(files: Sequence[Path]) -> list[Path]:
+    """Return the files, and of folders those inside but for what describes them.
+
+    Raises
+    ------
+    InputError
+        There is none, or a folder cannot be read.
+    """
     given = [inside for file in files for inside in _inside(file)]
     if not given:
         raise InputError("export", "", ", ".join(map(str, files)), "has no file of exported metrics")
-    title, synthetic = _about(files)
-    imported = read_exports(given, mapping=mapping)
-    return exported_from(imported, title=title, synthetic=synthetic).within(span or TimeRange())
+    return given
 
 
 def _inside(file: Path) -> list[Path]:
@@ -58,8 +70,14 @@ def _inside(file: Path) -> list[Path]:
         raise InputError("export", "", str(file), f"cannot be read: {error.strerror}") from error
 
 
-def _about(files: Sequence[Path]) -> tuple[str, bool]:
-    """Return the title of exports and whether any of them is made up, as the ``about.json`` beside them says."""
+def about_exports(files: Sequence[Path]) -> tuple[str, bool]:
+    """Return the title of exports and whether any of them is made up, as the ``about.json`` beside them says.
+
+    Raises
+    ------
+    InputError
+        An ``about.json`` cannot be read.
+    """
     abouts = {(file if file.is_dir() else file.parent) / ABOUT_FILE for file in files}
     titles, synthetic = [], False
     for about in sorted(one for one in abouts if one.is_file()):

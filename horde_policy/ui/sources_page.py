@@ -71,3 +71,5 @@ def show_history(now: datetime) -> None:
         alt="Sources in the history with their recorder, span and gaps",
         empty="The store holds no source yet: the recorder has not stored its first poll.",
     )
+    for kept in history.kept_metrics():
+        st.caption(escape_markdown(sources.kept_sentence(kept)))

@@ -7,6 +7,7 @@ from typing import Final, Literal, Protocol
 
 from horde_policy.errors import Problem
 from horde_policy.frames.snapshot import Snapshot
+from horde_policy.history.kept import KeptExport
 from horde_policy.history.status import RecorderStatus
 from horde_policy.history.upkeep import StoreInfo
 from horde_policy.views import grid
@@ -19,6 +20,7 @@ __all__ = [
     "LastLook",
     "SourceFigures",
     "headline",
+    "kept_sentence",
     "limit_text",
     "problem_rows",
     "recorded_rows",
@@ -223,6 +225,22 @@ def store_sentence(info: StoreInfo) -> str:
     sources = "1 source" if number == 1 else f"{count(number)} sources"
     name = visible(info.name.rpartition("/")[2])
     return f"The history {name} holds {sources} in {info.bytes_ / 1e6:,.1f} MB."
+
+
+def kept_sentence(kept: KeptExport) -> str:
+    """Return what the store keeps of metrics exports under a name, in one sentence.
+
+    >>> at = datetime(2026, 11, 29, 12, tzinfo=UTC)
+    >>> kept = KeptExport(name="mimir", title="", synthetic=True, days=2, runs=9, bytes_=9, first=None,
+    ...                   last=None, collected_to=at)
+    >>> kept_sentence(kept)
+    'It keeps 2 days of metrics of mimir (made up), asked for up to 29 Nov 2026 12:00:00 UTC.'
+    """
+    days = "1 day" if kept.days == 1 else f"{count(kept.days)} days"
+    made_up = " (made up)" if kept.synthetic else ""
+    span = "" if kept.first is None or kept.last is None else f", {instant(kept.first)} to {instant(kept.last)}"
+    asked = "" if kept.collected_to is None else f", asked for up to {instant(kept.collected_to)}"
+    return f"It keeps {days} of metrics of {visible(kept.name)}{made_up}{span}{asked}."
 
 
 def recorded_rows(info: StoreInfo, recorders: Sequence[RecorderStatus]) -> list[grid.Row]:
