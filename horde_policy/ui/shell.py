@@ -54,6 +54,7 @@ class PageEntry:
     """One page of the navigation: its file, its name in the address, its title, icon, and the question it answers.
 
     A page without ``controls`` chooses no source, size or settings: what it shows does not depend on them.
+    One that is not ``live`` shows no horde's source, so it has the settings alone.
     """
 
     file: Path
@@ -62,6 +63,7 @@ class PageEntry:
     icon: str
     question: str
     controls: bool = True
+    live: bool = True
 
 
 def navigation(sections: Mapping[str, Sequence[PageEntry]]) -> "Navigation":
@@ -101,8 +103,8 @@ class Navigation:
         self.current.run()
 
     def draw(self, state: ViewState) -> None:
-        """Draw the links, section by section; each carries what all pages share."""
-        query = state.shared_query(address.deployment_settings())
+        """Draw the links, section by section; each carries what all pages share, and what is reviewed."""
+        query = state.shared_query(address.deployment_settings()) | address.read_review().query()
         with st.sidebar:
             for section, entries in self.sections.items():
                 st.caption(section)
@@ -170,7 +172,7 @@ def frame(sections: Mapping[str, Sequence[PageEntry]]) -> Navigation:
     page.draw(state)
     show_workshop_bar(page, state)
     if page.entry.controls:
-        _show_controls(state)
+        _show_controls(state, live_source=page.entry.live)
     problems = (problem.text for problem in live.source_problems())
     # What a link or the configuration says may hold anything: it is shown as text and never as Markdown.
     for text in (*notes, *address.take_notices(), *problems):
@@ -178,9 +180,10 @@ def frame(sections: Mapping[str, Sequence[PageEntry]]) -> Navigation:
     return page
 
 
-def _show_controls(state: ViewState) -> None:
+def _show_controls(state: ViewState, *, live_source: bool) -> None:
     with st.container(horizontal=True, vertical_alignment="center", key="shared.controls"):
-        controls.source_chooser(live.source_labels(), state)
-        controls.refresh_chooser(state)
-        controls.size_chooser(state)
+        if live_source:
+            controls.source_chooser(live.source_labels(), state)
+            controls.refresh_chooser(state)
+            controls.size_chooser(state)
         controls.request_and_settings(state)

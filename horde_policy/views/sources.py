@@ -17,6 +17,7 @@ __all__ = [
     "PROBLEM_COLUMNS",
     "RECORDED_COLUMNS",
     "SOURCE_COLUMNS",
+    "UPLOAD_COLUMNS",
     "LastLook",
     "SourceFigures",
     "headline",
@@ -26,6 +27,7 @@ __all__ = [
     "recorded_rows",
     "source_rows",
     "store_sentence",
+    "upload_row",
 ]
 
 LookState = Literal["waiting", "ok", "stale", "throttled", "failing"]
@@ -261,3 +263,22 @@ def recorded_rows(info: StoreInfo, recorders: Sequence[RecorderStatus]) -> list[
         )
         for one in info.sources
     ]
+
+
+UPLOAD_COLUMNS: Final = (
+    grid.Column(key="name", label="Upload", kind="name"),
+    grid.Column(key="kind", label="For"),
+    grid.Column(key="understood", label="Understood as", wrap=True, wide=True),
+    grid.Column(key="left", label="Not understood", wrap=True),
+)
+
+
+def upload_row(key: str, name: str, kind: str, understood: str, left: str) -> grid.Row:
+    """Return the row of an upload; its name and what was left of it are hostile text."""
+    cells: dict[str, grid.Cell] = {
+        "name": grid.name_cell(shortened(name, 120)),
+        "kind": kind,
+        "understood": {"text": visible(understood)},
+        "left": {"text": visible(left)},
+    }
+    return grid.Row(id=key, cells=cells)

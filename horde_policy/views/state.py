@@ -129,10 +129,10 @@ class ViewState:
     queue_change_tokens, lost, added_tok_per_s, added_max_length, tried
         What the model page tries: a longer or shorter queue, workers lost by id, a worker added (0 tok/s: none) and its size,
         other settings (null: those in force).
-    budget
-        What the Budget page shows.
     sweep
         What the Sweep page shows.
+    budget
+        What the Budget page shows.
 
     Examples
     --------
@@ -171,8 +171,8 @@ class ViewState:
     added_tok_per_s: int = 0
     added_max_length: int = 4096
     tried: AllowanceSettings | None = None
-    budget: BudgetState = field(default_factory=BudgetState)
     sweep: SweepAsked = field(default_factory=SweepAsked)
+    budget: BudgetState = field(default_factory=BudgetState)
 
     def changed(self, **changes: object) -> Self:
         """Return the state with some fields replaced.
@@ -512,11 +512,12 @@ def parse_view_state(query: Query, base: AllowanceSettings) -> tuple[ViewState, 
     tried, tried_notes = _read_settings(query, settings, TRIED_PARAMETERS)
     if tried != settings:
         values["tried"] = tried
-    values["budget"], budget_notes = parse_budget_state(query)
-    notes += budget_notes
+    setting_notes += tried_notes
     values["sweep"], sweep_notes = parse_sweep_asked(query)
-    setting_notes += [*tried_notes, *sweep_notes]
-    known = {p.name for p in PARAMETERS} | {*SETTING_PARAMETERS, *TRIED_PARAMETERS, *BUDGET_NAMES, *SWEEP_NAMES}
+    values["budget"], budget_notes = parse_budget_state(query)
+    notes += [*sweep_notes, *budget_notes]
+    own = SWEEP_NAMES | BUDGET_NAMES
+    known = {p.name for p in PARAMETERS} | set(SETTING_PARAMETERS) | set(TRIED_PARAMETERS) | own
     strange = [f"The link's {shown(name)[1:-1]} is left out: no page knows it." for name in query if name not in known]
     state = ViewState(settings=settings).changed(**values)
     return state, (*notes, *setting_notes, *strange)

@@ -24,7 +24,7 @@ BASE = AllowanceSettings()
 
 
 def test_every_field_but_the_settings_has_its_parameter() -> None:
-    assert {p.field for p in PARAMETERS} | {"settings", "tried", "sweep", "budget"} == {f.name for f in fields(ViewState)}
+    assert {p.field for p in PARAMETERS} | {"settings", "tried", "budget", "sweep"} == {f.name for f in fields(ViewState)}
     settings = [*SETTING_PARAMETERS, *TRIED_PARAMETERS, *SWEEP_NAMES, *BUDGET_NAMES]
     assert len({p.name for p in PARAMETERS} | set(settings)) == len(PARAMETERS) + len(settings)
 
