@@ -127,7 +127,9 @@ GLOSSARY: Final[dict[str, Term]] = {
         "maintenance", "A worker in maintenance takes no requests; it is listed and not eligible.", also=("In maintenance",)
     ),
     "declared_size": Term(
-        "declared size", "The most output and context that a worker says it takes in one request.", also=("Takes up to", "Takes")
+        "declared size",
+        "The most output and context that a worker says it takes in one request.",
+        also=("Takes up to", "Takes", "Took up to"),
     ),
     "speed_share": Term("share", "A worker's part of the combined speed of the eligible workers, or a part of all requests."),
     "single_point": Term(
