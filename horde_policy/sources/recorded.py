@@ -43,6 +43,11 @@ def _envelope(value: Any) -> _Envelope:
     return _Envelope(OK, value, None)
 
 
+def _unusable(path: Path, error: SourceFormatError) -> InputError:
+    """Return the error that names the file, with what is wrong in it said once."""
+    return InputError("recorded folder", f"file {path.name}", str(path), str(error).removeprefix(f"{error.source}: "))
+
+
 def _read_file(path: Path, name: str) -> tuple[Any, tuple[Problem, ...]]:
     """Return the JSON value of a file and what was mended in it; InputError if it cannot be read."""
     try:
@@ -53,7 +58,7 @@ def _read_file(path: Path, name: str) -> tuple[Any, tuple[Problem, ...]]:
     except OSError as error:
         raise InputError("recorded folder", f"file {path.name}", str(path), f"cannot be read: {error.strerror}") from error
     except SourceFormatError as error:
-        raise InputError("recorded folder", f"file {path.name}", str(path), str(error)) from error
+        raise _unusable(path, error) from error
 
 
 def _recorded_at(path: Path, given: object) -> tuple[datetime, tuple[Problem, ...]]:
@@ -79,7 +84,7 @@ def _load_part(path: Path, name: PartName) -> Part:
     try:
         return read_part(name, envelope.body, at, "recorded folder", (*mended, *untimed))
     except SourceFormatError as error:
-        raise InputError("recorded folder", f"file {path.name}", str(path), str(error)) from error
+        raise _unusable(path, error) from error
 
 
 def is_recorded_folder(folder: Path) -> bool:
