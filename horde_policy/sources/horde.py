@@ -20,10 +20,11 @@ import httpx
 from horde_policy import __version__
 from horde_policy.clock import Clock, SystemClock
 from horde_policy.errors import Problem, SourceError, SourceThrottled, SourceUnavailable
+from horde_policy.frames.model_look import ModelLook
 from horde_policy.frames.snapshot import Snapshot, SourceKind
 from horde_policy.sources.asking import FAULT, LONGEST_REST_S, RateLimit, aside, json_of, rate_limit, rest_until
 from horde_policy.sources.http import HttpReader, Patience, checked_address
-from horde_policy.sources.one_model import LOOK_WAIT_S, ModelLook, ModelQuestions
+from horde_policy.sources.one_model import LOOK_WAIT_S, ModelQuestions
 from horde_policy.sources.parts import COMPILED_DAILY, PARTS, Part, PartName, assemble, missing, read_part
 
 __all__ = ["HordeClient", "LiveSource", "RateLimit", "api_address", "client_agent", "fetch_snapshot"]
@@ -351,12 +352,14 @@ class LiveSource:
         """Return the present snapshot."""
         return self.client.fetch_snapshot()
 
-    def model(self, name: str) -> ModelLook:
+    def model(self, name: str, *, wait_s: float = LOOK_WAIT_S) -> ModelLook:
         """Return what the server says of one model alone, asked for at most once in ten seconds, whoever looks.
+
+        An answer that is on its way is waited for at most ``wait_s``; it is there at a later look.
 
         Raises
         ------
         InputError
             No address can hold the name.
         """
-        return self.client.look_at_model(name)
+        return self.client.look_at_model(name, wait_s=wait_s)

@@ -16,6 +16,7 @@ import polars as pl
 
 from horde_policy.clock import Clock
 from horde_policy.errors import InputError, SourceError, SourceThrottled, SourceUnavailable
+from horde_policy.frames.model_look import ModelLook
 from horde_policy.sources.asking import FAULT, LONGEST_REST_S, aside, json_of, rest_until
 from horde_policy.sources.http import Answer, HttpReader
 from horde_policy.sources.parts import PARTS, Part, read_models
@@ -24,7 +25,6 @@ from horde_policy.sources.source import Source
 __all__ = [
     "LOOK_WAIT_S",
     "ONE_MODEL_REFRESH_S",
-    "ModelLook",
     "ModelQuestions",
     "OneModelSource",
     "look_at_model",
@@ -43,50 +43,31 @@ LONGEST_BACK_OFF_S = 900.0
 MOST_MODELS_KEPT = 256
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelLook:
-    """What a source says of one model when it is asked for that model alone.
-
-    Attributes
-    ----------
-    model, at
-        The name, and when the answer was fetched or recorded (UTC); null where there is none yet.
-    known
-        Whether the server knows the model: of custom models it says nothing here, even live ones. Null without an answer.
-    queued_tokens, jobs, eta_s
-        Tokens × generations waiting and in flight; generations waiting and in flight; the server's own estimate of the
-        seconds until the queue is done. Null: not reported, or (``eta_s``) the server's marker for no capacity.
-    error
-        Why there is no newer answer; null while all is well.
-    """
-
-    model: str
-    at: datetime | None
-    known: bool | None
-    queued_tokens: float | None
-    jobs: float | None
-    eta_s: float | None
-    error: str | None = None
-
-
 @runtime_checkable
 class OneModelSource(Protocol):
     """A source that can be asked for one model alone."""
 
-    def model(self, name: str) -> ModelLook | None:
-        """Return what it says of the model; null where it has no answer of that kind."""
+    def model(self, name: str, *, wait_s: float = LOOK_WAIT_S) -> ModelLook | None:
+        """Return what it says of the model, waiting so long for an answer on its way; null where it has none of that kind."""
         ...
 
 
-def look_at_model(source: Source, name: str) -> ModelLook | None:
-    """Return what a source says of one model alone; null from a source of which that cannot be asked.
+def look_at_model(source: Source, name: str, *, wait_s: float = LOOK_WAIT_S) -> ModelLook | None:
+    """Return what a source says of one model alone, waiting at most so long; null from one of which that cannot be asked.
 
+    Raises
+    ------
+    InputError
+        No address can hold the name.
+
+    Examples
+    --------
     >>> from horde_policy.sources.demo import DemoSource
     >>> from horde_policy.clock import SystemClock
     >>> look_at_model(DemoSource(SystemClock()), "koboldcpp/any") is None
     True
     """
-    return source.model(name) if isinstance(source, OneModelSource) else None
+    return source.model(name, wait_s=wait_s) if isinstance(source, OneModelSource) else None
 
 
 def model_look(model: str, part: Part | None, error: SourceError | None = None) -> ModelLook:

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from horde_policy.errors import InputError, Problem, SourceFormatError, shown
+from horde_policy.frames.model_look import ModelLook
 from horde_policy.frames.snapshot import Snapshot, SourceKind
-from horde_policy.sources.one_model import ModelLook, model_look, named_in
+from horde_policy.sources.one_model import model_look, named_in
 from horde_policy.sources.parts import PARTS, Part, PartName, assemble, missing, read_part
 from horde_policy.sources.payloads import parse_json
 
@@ -195,6 +196,6 @@ class RecordedSource:
         """Return the folder's snapshot (:func:`load_recorded`)."""
         return load_recorded(self.folder)
 
-    def model(self, name: str) -> ModelLook | None:
-        """Return what the folder recorded of one model alone (:func:`recorded_model`)."""
+    def model(self, name: str, *, wait_s: float = 0.0) -> ModelLook | None:
+        """Return what the folder recorded of one model alone (:func:`recorded_model`); there is nothing to wait for."""
         return recorded_model(self.folder, name)

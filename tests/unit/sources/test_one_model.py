@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from horde_policy.errors import InputError
+from horde_policy.frames.model_look import ModelLook
 from horde_policy.sources.demo import DemoSource
 from horde_policy.sources.horde import HordeClient, LiveSource
-from horde_policy.sources.one_model import ModelLook, look_at_model
+from horde_policy.sources.one_model import look_at_model
 from horde_policy.sources.parts import PARTS
 from horde_policy.sources.recorded import RecordedSource
 from tests.unit.sources.conftest import HASTE, NOW, RECORDED, Stage
