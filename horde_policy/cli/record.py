@@ -16,7 +16,7 @@ import typer
 
 from horde_policy.board.measure import check_context, check_size
 from horde_policy.cli.settings_option import SetOption, SettingsOption, allowance_settings
-from horde_policy.cli.sources_option import URL_VARIABLE, UrlOption
+from horde_policy.cli.sources_option import URL_VARIABLE, UrlOption, named_address
 from horde_policy.clock import SystemClock
 from horde_policy.errors import ConfigError, InputError
 from horde_policy.sources.catalogue import CONTACT_SETTING
@@ -124,13 +124,15 @@ def record(
         retention=None if kept is None else Retention(timedelta(days=kept)),
     )
     clock = SystemClock()
-    address = _named(url, "--url", URL_VARIABLE, os.environ)
+    setting, address = named_address(url, os.environ)
+    if not address:
+        raise InputError("--url", "", url, f"must be given, here or as {URL_VARIABLE} in the environment")
 
     def told(state: RecorderState) -> None:
         reason = f": {state.text}" if state.text else ""
         _say(f"{clock.now():%Y-%m-%d %H:%M:%S} UTC {state.state}{reason}")
 
-    with HordeClient(address, setting="--url", clock=clock, agent=client_agent(os.environ.get(CONTACT_SETTING))) as client:
+    with HordeClient(address, setting=setting, clock=clock, agent=client_agent(os.environ.get(CONTACT_SETTING))) as client:
         owner = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
         source = LiveSource(client)
         service = RecordingService(source, plan, clock=clock, monotonic=time.monotonic, owner=owner, told=told)
