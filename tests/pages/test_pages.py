@@ -100,6 +100,10 @@ def test_a_queue_that_is_not_reported_is_a_dash_and_not_zero(
     assert served
     assert all(row["cells"]["queued"] == "—" and row["cells"]["allowance"]["text"] == "—" for row in served)
     assert shown.tiles()["Past minute"]["value"] == "—"
+    assert "is not known" in shown.title
+    assert any("has no list of models" in str(text.value) for text in shown.test.markdown), (
+        "the reason can be read, not only hovered"
+    )
     model = app().open("model", source="recorded-workers-only", m="koboldcpp/Fernery-24B-v1.1")
     model.assert_well()
     assert model.title == "The allowance is not known, since the queue is not reported"
@@ -306,7 +310,7 @@ def test_a_model_that_is_gone_stays_asked_for(app: NewApp) -> None:
 def test_settings_of_the_address_are_in_force_and_in_the_form(app: NewApp) -> None:
     shown = app().open(ceiling="2048", floor="256")
     shown.assert_well()
-    assert "2,048" in shown.title
+    assert "2,048 up to" in " ".join(str(c.value) for c in shown.test.caption)
     assert shown.test.number_input(key="shared.ceiling_tokens").value == 2048
     assert shown.test.number_input(key="shared.floor_tokens").value == 256
 

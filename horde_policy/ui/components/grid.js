@@ -53,11 +53,12 @@ const fillers = {
     if (sub) cell.append(element("span", "sub", sub))
   },
   state(cell, value, row, { data }) {
-    const { state, title } = typeof value === "string" ? { state: value } : value
+    const { state, title, sub } = typeof value === "string" ? { state: value } : value
     const [label, bad, text] = data.words[state]
     const node = element("span", `state ${state}${bad ? " bad" : ""}`)
     node.append(stateIcon(state), element("span", null, label))
     cell.append(node)
+    if (sub) cell.append(element("span", "sub", sub))
     cell.title = title ?? text
   },
   allowance(cell, value) {

@@ -8,7 +8,7 @@ from horde_policy.board.rows import make_board
 from horde_policy.errors import Problem
 from horde_policy.frames.snapshot import Modes, SourceKind
 from horde_policy.settings import AllowanceSettings
-from horde_policy.views.overview import banner_text
+from horde_policy.views.overview_words import banner_text
 from horde_policy.views.status import problems_title, status_line
 from tests.unit.board.made import AT, snapshot, worker
 
