@@ -33,7 +33,11 @@ Cell = str | Mapping[str, object] | Sequence[str] | None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """One column: its heading and unit, its kind, its tooltip, and the query that sorts by it (null: not sortable)."""
+    """One column: its heading and unit, its kind, its tooltip, and the query that sorts by it (null: not sortable).
+
+    Where a screen is narrow each row is a card. In a table with ``brief`` columns a card shows these alone, each after its word
+    (empty: none), and the rest on demand. ``ends`` cuts a long name at its path, so that what stands behind the last slash stays.
+    """
 
     key: str
     label: str
@@ -43,6 +47,8 @@ class Column:
     right: bool = False
     wide: bool = False
     wrap: bool = False
+    ends: bool = False
+    brief: str | None = None
     query: str | None = None
     sorted: Literal["ascending", "descending"] | None = None
     sizes: tuple[int, ...] = ()
@@ -138,6 +144,8 @@ def _column(column: Column) -> dict[str, object]:
         "right": column.right,
         "wide": column.wide,
         "wrap": column.wrap,
+        "ends": column.ends,
+        "brief": column.brief,
         "query": column.query,
         "sorted": column.sorted,
         "sizes": list(column.sizes),

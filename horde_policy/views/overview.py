@@ -174,11 +174,11 @@ def board_columns(
 
     size = f"at {count(state.max_length_tokens)} tokens"
     return [
-        column("model", "Model", "name"),
-        column("state", "State", "state", unit=size, help="\n".join(f"{w.label}: {w.text}" for w in STATES.values())),
-        column("allowance", "Free allowance", "allowance", unit="tokens", help=gloss("allowance"), wide=True),
+        column("model", "Model", "name", ends=True, brief=""),
+        column("state", "State", "state", brief="", unit=size, help="\n".join(f"{w.label}: {w.text}" for w in STATES.values())),
+        column("allowance", "Free allowance", "allowance", unit="tokens", help=gloss("allowance"), wide=True, brief="free"),
         *([_trend_column(state)] if with_trend else []),
-        column("wait", "Wait", unit="named, at worst", help=gloss("estimated_wait", "named", "at_worst")),
+        column("wait", "Wait", brief="wait", unit="named, at worst", help=gloss("estimated_wait", "named", "at_worst")),
         column("speed", "Speed", unit="tok/s", help=gloss("combined_speed", "assumed_speed")),
         column("queued", "Queued", unit="tokens", help=gloss("queued_tokens")),
         column("workers", "Workers", unit="eligible", help=gloss("eligible_worker")),

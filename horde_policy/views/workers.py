@@ -198,7 +198,7 @@ def _present_cell(past: Mapping[str, Any] | None) -> grid.Cell:
 # --- what hangs on one worker -------------------------------------------------------------------------------------------
 
 POINT_COLUMNS: Final = [
-    grid.Column(key="model", label="Model", kind="name"),
+    grid.Column(key="model", label="Model", kind="name", ends=True),
     grid.Column(key="worker", label="Its only eligible worker"),
     grid.Column(key="speed", label="Speed", unit="tok/s", right=True),
     grid.Column(key="now", label="Now", kind="allowance", unit="tokens free", wide=True),

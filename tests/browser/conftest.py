@@ -173,7 +173,7 @@ class Viewer:
     @property
     def names(self) -> list[str]:
         """The names in the page's first table, in order."""
-        return self.page.locator(".grid").first.locator("tbody td.name .clip").all_inner_texts()
+        return self.page.locator(".grid").first.locator("tbody td.name .clip").all_text_contents()
 
     def part(self, name: str) -> str:
         return self.page.locator(f".status [data-part={name}]").inner_text()
