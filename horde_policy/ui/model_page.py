@@ -75,7 +75,7 @@ def show_refusal(opened: Opened, detail: ModelDetail) -> None:
     refused = model.refused_request(detail, opened.board.fleet, opened.state.max_context_tokens)
     if refused is None:
         st.header("What a refused client reads", anchor=False)
-        st.caption("No size is refused now, or the queue is not reported and no refusal can be foretold.")
+        st.caption(model.no_refusal_sentence(detail))
         return
     st.header(f"What a client without kudos reads when it asks for {count(refused.max_length)} tokens", anchor=False)
     st.code(refused.decision.message, language=None, wrap_lines=True)

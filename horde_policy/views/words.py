@@ -31,7 +31,9 @@ STATES: Final[dict[str, StateWords]] = {
         "too large", "Workers serve this model, and none of them takes a request of this size: the allowance is the floor."
     ),
     "unknown": StateWords(
-        "unknown", "The server's list does not name this model, so its queue, wait and allowance are not known."
+        "unknown",
+        "The queue is not reported, so wait and allowance are not known: the source has no list of models, or its list gives no "
+        "queue of this one.",
     ),
 }
 """State of a model at a size (design §1) → its words, in the order from best to least known."""

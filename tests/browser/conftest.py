@@ -173,7 +173,7 @@ class Viewer:
     @property
     def names(self) -> list[str]:
         """The names in the board, in order."""
-        return self.board_table.locator("tbody td.name .clip").all_inner_texts()
+        return self.board_table.locator("tbody td.name .clip").all_text_contents()
 
     @property
     def board_table(self) -> Locator:

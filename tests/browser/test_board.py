@@ -22,7 +22,7 @@ def test_the_demo_shows_its_board_and_asks_nobody(demo: App, view: View) -> None
     assert tab.names[0] == "any model"
     assert len(tab.names) == 23
     assert tab.part("kind") == "demo, synthetic data"
-    assert tab.page.locator("h1").inner_text().startswith("11 of 22 models give the full 4,096 tokens free")
+    assert tab.page.locator("h1").inner_text().startswith("Asked for 80 tokens, 11 of 22 models give the full allowance")
     assert tab.page.title() == "Overview · horde policy"
     assert tab.page.locator('[data-testid="stSidebar"] a[aria-current="page"], [data-testid="stPageLink-NavLink"]').count() >= 2
     tab.assert_well()
@@ -82,7 +82,7 @@ def test_hostile_names_stay_text_and_fetch_nothing(demo: App, view: View, page: 
     else:
         workers = tab.page.locator(".grid tbody td.name .clip")
         workers.nth(5).wait_for()  # the table of what is tried comes first, with one row
-        assert len({text.visible(name) for name in WORKER_NAMES} & set(workers.all_inner_texts())) >= 5
+        assert len({text.visible(name) for name in WORKER_NAMES} & set(workers.all_text_contents())) >= 5
     for pattern in ("img[src*=elsewhere]", "a[href^=javascript]", "script:text('alert(1)')"):
         assert tab.page.locator(pattern).count() == 0
     links = tab.page.locator("a").evaluate_all("links => links.map(link => link.href)")
