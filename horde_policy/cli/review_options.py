@@ -4,7 +4,6 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
@@ -14,9 +13,9 @@ from rich.table import Table
 
 from horde_policy.cli.measure_table import console, safe
 from horde_policy.errors import InputError, Problem
-from horde_policy.imports import count_samples, load_mapping
-from horde_policy.review.exported import Exported, ExportFile, exported_from
-from horde_policy.review.loading import load_exports
+from horde_policy.imports import load_mapping
+from horde_policy.review.exported import Exported, ExportFile
+from horde_policy.review.loading import exported_kept, load_exports
 from horde_policy.review.ranges import TimeRange
 from horde_policy.views.review_words import bounds_text, span_text
 from horde_policy.views.text import visible
@@ -106,10 +105,9 @@ def load_exported(
         samples, export = kept_samples(store, kept)
     finally:
         store.close()
-    counted = count_samples(samples, mapping=said)
-    title = export.title or f"Metrics of {export.name}, kept in {store.name}"
     read = ExportFile(name=export.name, form="history", samples=export.runs, skipped=0, first=export.first, last=export.last)
-    return replace(exported_from(counted, title=title, synthetic=export.synthetic), files=(read,)).within(span)
+    title = export.title or f"Metrics of {export.name}, kept in {store.name}"
+    return exported_kept(samples, read, title=title, synthetic=export.synthetic, mapping=said).within(span)
 
 
 def listed(given: Iterable[str] | None) -> list[str]:

@@ -6,16 +6,18 @@ stands wherever they are shown.
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from horde_policy.errors import InputError
 from horde_policy.imports.mapping import Mapping
-from horde_policy.imports.read import read_exports
-from horde_policy.review.exported import Exported, exported_from
+from horde_policy.imports.read import count_samples, read_exports
+from horde_policy.imports.samples import Samples
+from horde_policy.review.exported import Exported, ExportFile, exported_from
 from horde_policy.review.ranges import TimeRange
 
-__all__ = ["DEMO_WEEK", "about_exports", "export_files", "load_exports"]
+__all__ = ["DEMO_WEEK", "about_exports", "export_files", "exported_kept", "load_exports"]
 
 DEMO_WEEK = Path(__file__).parents[2] / "data" / "week"
 """The bundled demo week: a real trace laid over itself and replayed through the rule; made up where a trace says nothing."""
@@ -44,6 +46,23 @@ def load_exports(files: Sequence[Path], *, mapping: Mapping | None = None, span:
     title, synthetic = about_exports(files)
     imported = read_exports(given, mapping=mapping)
     return exported_from(imported, title=title, synthetic=synthetic).within(span or TimeRange())
+
+
+def exported_kept(samples: Samples, read: ExportFile, *, title: str, synthetic: bool, mapping: Mapping | None = None) -> Exported:
+    """Return the counts of samples that a history keeps of exports, as one file.
+
+    Parameters
+    ----------
+    samples
+        What is kept, merged.
+    read
+        What stands for it among the files.
+    title, synthetic
+        What the data are called, and whether they are made up.
+    mapping
+        What a person says about exports that do not speak for themselves.
+    """
+    return replace(exported_from(count_samples(samples, mapping=mapping), title=title, synthetic=synthetic), files=(read,))
 
 
 def export_files(files: Sequence[Path]) -> list[Path]:

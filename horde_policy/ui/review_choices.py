@@ -75,7 +75,8 @@ def _data(state: ReviewState, titles: Mapping[str, str]) -> None:
         format_func=lambda name: words.get(name, name),
         key=key,
         on_change=chosen,
-        help="What is reviewed: the bundled week, folders a Prometheus or Mimir if one is configured, uploads.",
+        help="What is reviewed: the bundled week, uploads, and what is configured: folders, the exports that the history "
+        "keeps, a Prometheus or Mimir.",
         width=260,
     )
 

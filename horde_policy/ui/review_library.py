@@ -1,7 +1,8 @@
-"""The exported metrics that the review pages can show: the bundled week, folders, uploads, and a Prometheus or Mimir.
+"""The exported metrics that the review pages can show: the bundled week, folders, a history's, uploads, a Prometheus or Mimir.
 
-Folders and the server come from the configuration only. What was read is kept once for all viewers as counts; an upload's own
-bytes are not. An upload is named by its content, so a link to it works for whoever has it, as long as this process keeps it.
+Folders, the history and the server come from the configuration only. What was read is kept once for all viewers as counts; an
+upload's own bytes are not. An upload is named by its content, so a link to it works for whoever has it, as long as this process
+keeps it.
 """
 
 import hashlib
@@ -17,12 +18,14 @@ from typing import Final, Literal
 import streamlit as st
 
 from horde_policy.errors import InputError
+from horde_policy.history.kept import kept_samples
 from horde_policy.imports.mapping import Mapping
 from horde_policy.imports.read import read_exports
 from horde_policy.imports.unpack import ExportFile
 from horde_policy.review.exported import Exported, exported_from
-from horde_policy.review.loading import DEMO_WEEK, load_exports
-from horde_policy.ui import review_live
+from horde_policy.review.exported import ExportFile as ReadFile
+from horde_policy.review.loading import DEMO_WEEK, exported_kept, load_exports
+from horde_policy.ui import history, review_live
 from horde_policy.views.review_state import ReviewState
 
 __all__ = ["DEMO", "EXPORTS_SETTING", "LIVE", "Entry", "Library", "entries", "exported_of", "library", "missing_folders"]
@@ -48,8 +51,10 @@ class Entry:
 
     key: str
     title: str
-    kind: Literal["demo", "folder", "live", "upload"]
+    kind: Literal["demo", "folder", "kept", "live"]
     path: Path | None = None
+    kept: str = ""
+    """The name that a history keeps it under (hostile text)."""
 
 
 @dataclass(slots=True)
@@ -161,6 +166,10 @@ def entries() -> dict[str, Entry]:
         taken[plain] = taken.get(plain, 0) + 1
         number = f"-{taken[plain]}" if taken[plain] > 1 else ""
         found.append(Entry(f"folder-{plain}{number}", path.resolve().name, "folder", path))
+    for kept in history.kept_metrics():
+        digest = hashlib.blake2b(kept.name.encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
+        title = f"{kept.title or kept.name} (kept in the history)"
+        found.append(Entry(f"kept-{digest}", title, "kept", kept=kept.name))
     server = review_live.server_name()
     if server is not None:
         found.append(Entry(LIVE, server, "live"))
@@ -171,6 +180,18 @@ def entries() -> dict[str, Entry]:
 def _read(path: Path, signature: tuple[tuple[str, int, int], ...]) -> Exported:
     """Read a folder or a file of exports; once for all viewers, as long as its files stay what they are."""
     return load_exports([path])
+
+
+@st.cache_resource(max_entries=4, show_spinner="Reading what the history keeps …")
+def _kept(name: str, signature: tuple[object, ...]) -> Exported:
+    """Read what the history keeps under a name; once for all viewers, until more is collected."""
+    store = history.open_store()
+    if store is None:
+        raise InputError("data", "", name, "are kept in a history, and none is configured on this server")
+    samples, export = kept_samples(store, name)
+    read = ReadFile(name=name, form="history", samples=export.runs, skipped=0, first=export.first, last=export.last)
+    title = export.title or f"Metrics of {name}, kept in the history"
+    return exported_kept(samples, read, title=title, synthetic=export.synthetic)
 
 
 def exported_of(key: str, known: MappingOf[str, Entry], state: ReviewState) -> Exported:
@@ -186,6 +207,9 @@ def exported_of(key: str, known: MappingOf[str, Entry], state: ReviewState) -> E
     entry = known.get(key or DEMO)
     if entry is None:
         raise InputError("data", "", key, "are not configured on this server")
+    if entry.kind == "kept":
+        kept = next((one for one in history.kept_metrics() if one.name == entry.kept), None)
+        return _kept(entry.kept, () if kept is None else (kept.runs, kept.bytes_, kept.first, kept.last))
     if entry.path is None:
         return review_live.asked(state.span)
     try:

@@ -4,6 +4,7 @@ import gzip
 import json
 import shutil
 from collections.abc import Callable
+from contextlib import closing
 from datetime import UTC, datetime
 from functools import lru_cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -15,8 +16,11 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from horde_policy.errors import InputError
+from horde_policy.history.kept import keep_samples
+from horde_policy.history.store import HistoryStore
 from horde_policy.imports import ExportFile
 from horde_policy.imports.mapping import mapping_of
+from horde_policy.imports.read import read_exports
 from horde_policy.review.exported import Exported
 from horde_policy.review.loading import DEMO_WEEK, load_exports
 from horde_policy.review.whatif import what_if
@@ -367,6 +371,23 @@ def test_configured_folders_can_be_chosen_and_what_is_missing_is_said(
     shown.test.run()
     shown.assert_well()
     assert "are not configured on this server" in words(shown)
+
+
+def test_what_the_history_keeps_can_be_chosen_and_grows(app: NewApp, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HORDE_POLICY_HISTORY", str(tmp_path / "history.sqlite"))
+    with closing(HistoryStore(tmp_path / "history.sqlite")) as store:
+        keep_samples(store, read_exports([PLAIN]).samples, name=HOSTILE)
+        (entry,) = [one for one in review_library.entries().values() if one.kind == "kept"]
+        shown = app().open("decisions", data=entry.key)
+        shown.assert_well()
+        assert shown.title.startswith("Of 3 decisions")
+        keep_samples(
+            store, read_exports([exposition([(decision("free"), 60, 4), (decision("free"), 120, 9)])]).samples, name=HOSTILE
+        )
+        keep_samples(store, read_exports([PLAIN]).samples, name=HOSTILE)
+        shown.test.run()
+        assert shown.title.startswith("Of 8 decisions"), "merged, and what is kept twice counts once"
+    assert "are not configured on this server" in words(app().open("week", data="kept-nothing"))
 
 
 class FakePrometheus:
