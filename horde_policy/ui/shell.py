@@ -27,7 +27,7 @@ MARGINS = """<style>
 [data-testid="stMainBlockContainer"] { padding-left: clamp(0.9rem, 2.2vw, 2rem); padding-right: clamp(0.9rem, 2.2vw, 2rem); }
 [data-testid="stSidebarUserContent"] { padding-left: 0.9rem; padding-right: 0.9rem; }
 [data-testid="stCaptionContainer"] { color: inherit !important; opacity: 0.78; }
-.js-plotly-plot [class*="axislayer"] text, .js-plotly-plot [class*="xtitle"], .js-plotly-plot [class*="ytitle"] {
+.js-plotly-plot [class*="axislayer"] text, .js-plotly-plot .infolayer text[class$="title"] {
   fill: currentColor !important; fill-opacity: 0.78 !important; }
 [data-testid="stButtonGroup"] [aria-checked="true"], [data-testid="stButtonGroup"] [aria-checked="true"] *,
 [data-testid="stButtonGroup"] [aria-pressed="true"] *, [data-testid="stSliderThumbValue"] { color: inherit !important; }

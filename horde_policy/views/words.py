@@ -156,6 +156,10 @@ GLOSSARY: Final[dict[str, Term]] = {
     "interval": Term(
         "interval",
         "Where a share lies with 95 % confidence in another week like this one; requests that come in bursts widen it.",
+        also=("95 % interval",),
+    ),
+    "cell": Term(
+        "cell", "One combination of requester, outcome, sizes and chat, with its count; the rule makes some impossible."
     ),
     "bounds": Term("bounds", "The least and the most that the counts allow, whatever they do not say."),
     "bucket": Term(

@@ -49,7 +49,7 @@
   for (const node of all) {
     const own = [...node.childNodes].filter((child) => child.nodeType === 3).map((child) => child.textContent.trim()).join(" ").trim()
     if (!own || !shown(node) || ["STYLE", "SCRIPT", "OPTION", "CAPTION"].includes(node.tagName)) continue
-    if (node.closest("[disabled], [aria-disabled=true], [data-testid=stIconMaterial], .modebar, .bartext")) continue
+    if (node.closest("[disabled], [aria-disabled=true], [data-testid=stIconMaterial], .modebar, .plot")) continue
     const style = getComputedStyle(node)
     const svg = node.namespaceURI === "http://www.w3.org/2000/svg"
     const front = rgba(svg && style.fill !== "none" ? style.fill : style.color)

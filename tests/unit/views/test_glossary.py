@@ -16,11 +16,12 @@ WORKSHOP = "guide_steps.py"
 PLAIN = frozenset(
     """
     90 %|95 % within|99 %|age of the data|amount|answer|better|better on|budget|budgets|by the queue|by the workers|
-    counts|cut|data of|difference|figure|first refusal at|from|gone since|how|how it fares|in force|item|kind|left|
-    level|looked at|median|median wait|most open|moves it by|next due|no worker|noted|now|open|output limit|part|price|
-    read so because|replayed|request|requests|run|setting|share of all variation|since|size asked|there|to|tokens|
-    what happened|what it means|what was found|why|why not, and what is not reported of it|within the floor wait|
-    within the full wait|word|worse
+    counted|counts|cut|data of|difference|figure|file|first look|first refusal at|for|from|gone since|how|how it fares|
+    how many|in force|item|kind|last look|left|left out|level|looked at|mean|median|median wait|met in|most open|
+    moves it by|must hold|n|next due|no worker|not understood|noted|now|on the days held out|open|output limit|part|
+    price|read so because|replayed|request|requests|run|samples|setting|share of all variation|since|size asked|then|
+    there|to|tokens|understood as|upload|waits|what|what happened|what it means|what was found|where|why|
+    why it was left out|why not, and what is not reported of it|within the floor wait|within the full wait|word|worse
     """.replace("\n", "")
     .replace("    ", "")
     .split("|")
