@@ -108,7 +108,13 @@ EXTREMES = [
 def test_the_furthest_settings_that_are_taken_give_figures_and_both_forms_agree(
     settings: AllowanceSettings, wait_s: float, share: float
 ) -> None:
-    waits = [wait_s, share * settings.wait_floor_s, 5e307, *around(settings.wait_full_s), *around(settings.wait_floor_s)]
+    waits: list[float | None] = [
+        wait_s,
+        share * settings.wait_floor_s,
+        5e307,
+        *around(settings.wait_full_s),
+        *around(settings.wait_floor_s),
+    ]
     assert by_expression(waits, settings) == [free_output_allowance(wait, settings) for wait in waits]
     tokens = settings.floor_tokens + round(share * (settings.ceiling_tokens - settings.floor_tokens))
     inverse_s = largest_wait_s(tokens, settings)
