@@ -83,6 +83,23 @@ def leave_and_join(estimator: Estimator, worker: Worker) -> None:
     estimator.add_worker(worker)
 
 
+def new_sizes_us(queued: int, calls: int = 40) -> list[float]:
+    """Return the times of letting in workers of sizes that nobody declared before, each as long as it takes."""
+    served = Served(queued, seed=11, new_lists=False)
+    times: list[float] = []
+    for number in range(calls):
+        worker = Worker(
+            worker_id=f"new{number}",
+            models=tuple(served.rng.sample(MODELS, 3)),
+            max_length=served.rng.randrange(81, 4095),
+            max_context_length=served.rng.randrange(1025, 16383),
+            speed_tok_per_s=12.0,
+            measured=True,
+        )
+        times.append(timed(partial(served.estimator.add_worker, worker)))
+    return times
+
+
 def quantile(times_us: list[float], share: float) -> float:
     return sorted(times_us)[min(len(times_us) - 1, int(share * len(times_us)))]
 
@@ -181,6 +198,8 @@ def main() -> None:
     growth = medians[QUEUES[-1]] / medians[QUEUES[0]]
     measure(10_000, rounds=4_000, new_lists=True)
     print("(the last line: every request names three models as nobody did before)")
+    times = new_sizes_us(10_000)
+    print(f"10,000 queued, a worker of sizes new to it: median {statistics.median(times):,.0f} µs, worst {max(times):,.0f} µs")
     print(f"growth of the median from {QUEUES[0]:,} to {QUEUES[-1]:,} queued: {growth:.1f}×")
     print(f"10,000 queued: {at:.1f} µs; target {TARGET_US:g} µs {'met' if at <= TARGET_US else 'MISSED'}, aim {AIM_US:g} µs")
     cost_of_no_sdk()
