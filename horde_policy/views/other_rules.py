@@ -106,8 +106,8 @@ def rules_explained(settings: AllowanceSettings) -> str:
     'the jobs rule goes from 4,096 at no competing job down to 512 at 4 jobs for each eligible thread.'
     """
     return (
-        "For comparison, two rules that were weighed, and neither looks at the wait: the previous rule is one figure for the whole "
-        f"horde, between {OLD_RULE_FLOOR_TOKENS} and {OLD_RULE_CEILING_TOKENS} tokens by its text threads and queued requests; "
+        "For comparison, two rules that were weighed, and neither looks at the wait: the previous rule is one figure for the "
+        f"whole horde, {OLD_RULE_FLOOR_TOKENS} to {OLD_RULE_CEILING_TOKENS} tokens by its text threads and queued requests; "
         f"the jobs rule goes from {settings.ceiling_tokens:,} at no competing job down to {settings.floor_tokens:,} at "
         f"{settings.jobs_rule_floor_per_thread:g} jobs for each eligible thread."
     )

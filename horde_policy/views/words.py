@@ -164,7 +164,7 @@ GLOSSARY: Final[dict[str, Term]] = {
         "previous rule", "The rule before this one: one size for the whole horde, by its text threads and queued requests."
     ),
     "jobs_rule": Term(
-        "jobs rule", "A rule that was weighed: the allowance falls with the competing jobs for each eligible thread."
+        "jobs rule", "A rule that was weighed: the allowance falls with the competing jobs an eligible thread has."
     ),
     "replay": Term("replay", "Recorded or made requests sent through the rule and a fleet again, under settings of your choice."),
     "baseline": Term("baseline", "The settings in force, which every comparison has beside it."),

@@ -107,7 +107,7 @@ def _draw_largest(figure: go.Figure, largest: int, end: float, mode: Mode) -> No
         y=[largest],
         mode="markers",
         name="largest free request",
-        marker={"size": 12, "symbol": "diamond", "color": ACCENT[mode], "line": {"width": 1.5, "color": TEXT[mode]}},
+        marker={"size": 12, "symbol": "diamond-open", "color": ACCENT[mode], "line": {"width": 2, "color": ACCENT[mode]}},
         hovertemplate=f"largest free request: {count(largest)} tokens<extra></extra>",
     )
     right = largest > 0.55 * end

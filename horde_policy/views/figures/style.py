@@ -110,10 +110,9 @@ def draw_beneath(
     """
     if not figure.layout.showlegend:
         figure.update_traces(showlegend=False)
-        legend = {"orientation": "h", "x": 0, "xanchor": "left", "y": -0.26, "yanchor": "top", "itemclick": False}
-        figure.update_layout(
-            showlegend=True, legend=legend | {"itemdoubleclick": False}, height=(figure.layout.height or 320) + 30
-        )
+        legend = {"orientation": "h", "x": 0, "xanchor": "left", "y": -0.26, "yanchor": "top", "itemwidth": 44}
+        still = {"itemclick": False, "itemdoubleclick": False}
+        figure.update_layout(showlegend=True, legend=legend | still, height=(figure.layout.height or 320) + 30)
     line = {"color": FAINT[mode], "width": 1.4, "dash": dash}
     figure.add_scatter(x=x, y=y, mode="lines", name=name, line=line, hovertemplate=hover, showlegend=True)
     figure.data = (figure.data[-1], *figure.data[:-1])

@@ -63,7 +63,16 @@ def test_the_other_rules_lie_beneath_and_are_named_where_nothing_can_stand_acros
 ) -> None:
     old, jobs = levels
     curve = fig_curve(SETTINGS, state="falling", low_s=0.0, named_s=180.0, high_s=3000.0, mode="light")
-    step = SizeStep(from_tokens=1, to_tokens=512, eligible_workers=1, allowance=RANGE, state="floor")
+    step = SizeStep(
+        from_tokens=1,
+        to_tokens=512,
+        state="floor",
+        eligible_workers=1,
+        speed_tok_per_s=1.0,
+        waits=None,
+        allowance=RANGE,
+        largest_free_tokens=512,
+    )
     sizes = fig_sizes([step], SETTINGS, asked_tokens=80, largest_free_tokens=512, mode="light")
     labels = [len(figure.layout.annotations) for figure in (curve, sizes)]
     add_other_rules(curve, old, jobs, "light")
