@@ -31,6 +31,7 @@ __all__ = [
     "content_id",
     "live_entry",
     "look_at",
+    "show_source",
     "show_status",
     "source_labels",
     "source_problems",
@@ -197,6 +198,11 @@ def _looked() -> dict[str, datetime]:
 def _kept_up(source: str, now: datetime) -> bool:
     last = _looked().get(source)
     return last is not None and 0 <= (now - last).total_seconds() <= KEPT_UP_S
+
+
+def show_source(seen: Seen) -> None:
+    """Draw the status line of a page that looks once: what its figures are from, the absolute time, and no timer."""
+    components.status(key="shared.status", data=seen.status.data(ticking=False, refresh_s=0) | {"note": None})
 
 
 def show_status(state: ViewState, seen: Seen) -> None:

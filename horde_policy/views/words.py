@@ -166,6 +166,12 @@ GLOSSARY: Final[dict[str, Term]] = {
         "size bucket",
         "One of the five ranges of sizes in which decisions are counted: up to 512, 1,024, 2,048, 4,096, and above.",
     ),
+    "previous_rule": Term(
+        "previous rule", "The rule before this one: one size for the whole horde, by its text threads and queued requests."
+    ),
+    "jobs_rule": Term(
+        "jobs rule", "A rule that was weighed: the allowance falls with the competing jobs an eligible thread has."
+    ),
     "replay": Term("replay", "Recorded or made requests sent through the rule and a fleet again, under settings of your choice."),
     "baseline": Term("baseline", "The settings in force, which every comparison has beside it."),
     "fill_rule": Term("fill rule", "The named rule that assigns what no trace records: size, model, requester, who can pay."),
