@@ -13,7 +13,7 @@ from horde_policy.sources.demo import BUNDLED_FOLDER, DEMO_FOLDER
 from horde_policy.sources.recorded import load_recorded
 from horde_policy.ui import address, components
 from horde_policy.ui.charts import show_figure, theme_mode
-from horde_policy.ui.shell import has_page, link_to
+from horde_policy.ui.shell import link_to
 from horde_policy.ui.tables import show_grid
 from horde_policy.views.figures.guide import fig_named_points, named_points_alt
 from horde_policy.views.grid import Column, Row, name_cell
@@ -100,9 +100,6 @@ def show_step(state: ViewState) -> None:
         st.markdown("**See it on the real pages**")
         for link in step.links:
             query = link_query(link, number, address.deployment_settings())
-            if not has_page(link.page):
-                st.caption(f"{link.label}: this app has no page /{link.page}.")
-                continue
             link_to(link.page, escape_markdown(link.label), query, icon=":material/open_in_new:")
         st.caption("Each opens with everything set; opening it again is the reset.")
     if content.points:

@@ -19,7 +19,7 @@ from horde_policy.views.guide import STEPS, link_query
 from horde_policy.views.state import ViewState
 from horde_policy.views.text import escape_markdown
 
-__all__ = ["PageEntry", "frame", "has_page", "link_to", "navigation"]
+__all__ = ["PageEntry", "frame", "link_to", "navigation"]
 
 FOLDER = Path(__file__).parent
 SIDEBAR_PX = 220
@@ -117,11 +117,6 @@ class Navigation:
 
 _current: ContextVar[Navigation] = ContextVar("navigation")
 """The navigation of the run that is going on; each run of a script has a thread, and so a context, of its own."""
-
-
-def has_page(page: str) -> bool:
-    """Tell whether a page of this name is in the navigation."""
-    return page in _current.get().pages
 
 
 def link_to(page: str, label: str, query: Mapping[str, Sequence[str]], *, icon: str | None = None) -> None:

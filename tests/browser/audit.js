@@ -49,7 +49,9 @@
   for (const node of all) {
     const own = [...node.childNodes].filter((child) => child.nodeType === 3).map((child) => child.textContent.trim()).join(" ").trim()
     if (!own || !shown(node) || ["STYLE", "SCRIPT", "OPTION", "CAPTION"].includes(node.tagName)) continue
-    if (node.closest("[disabled], [aria-disabled=true], [data-testid=stIconMaterial], .modebar, .plot")) continue
+    if (node.closest("[disabled], [aria-disabled=true], [data-testid=stIconMaterial], .modebar")) continue
+    // text on a figure's own marks: its colours are those that test_style.py compares
+    if (node.closest(".cartesianlayer") && !node.closest("[class*=axislayer]")) continue
     const style = getComputedStyle(node)
     const svg = node.namespaceURI === "http://www.w3.org/2000/svg"
     const front = rgba(svg && style.fill !== "none" ? style.fill : style.color)
