@@ -71,6 +71,17 @@ class Measure:
         """The name, when the request gives exactly one."""
         return self.models[0] if len(self.models) == 1 else None
 
+    @property
+    def short_of_context(self) -> bool:
+        """Whether nobody takes it for its context, though the size itself is taken at a smaller one."""
+        return any(note.code == "context_too_large" for note in self.notes)
+
+    @property
+    def asked(self) -> str:
+        """The size asked for in words, with the context where that is what nobody takes."""
+        size = f"{self.max_length:,} tokens"
+        return f"{size} at a context of {self.max_context_length:,}" if self.short_of_context else size
+
 
 def check_size(max_length: object) -> int:
     """Return the size if it is a whole number from 1 to 16384 (A23).

@@ -84,7 +84,8 @@ def _on_nobody(fleet: Fleet, pool: Pool, eligible: tuple[Worker, ...], max_lengt
     count = len(pool.workers)
     who = "Its only open worker does not take" if count == 1 else f"None of its {count:,} open workers takes"
     text = f"{who} {max_length:,} tokens at a context of {context:,}; {most}: the allowance is the floor, {floor:,} tokens (A5)."
-    yield Note("too_large", text)
+    short_of_context = any(worker.max_length is not None and worker.max_length >= max_length for worker in pool.workers)
+    yield Note("context_too_large" if short_of_context else "too_large", text)
 
 
 def _why_no_worker(fleet: Fleet, models: tuple[str, ...]) -> str:

@@ -27,6 +27,18 @@ __all__ = ["choose_step", "content_of", "show_contents", "show_glossary", "show_
 
 PRICES = BUNDLED_FOLDER / "prices" / "example-hosted.toml"
 PRICED = ("large", datetime(2026, 1, 1, tzinfo=UTC))
+BUNDLED = {
+    "kind": "demo",
+    "label": "demo, synthetic data",
+    "source": "Bundled demo",
+    "note": "the same every time",
+    "at": "",
+    "at_ms": None,
+    "failing": False,
+    "ticking": False,
+}
+"""The status line of a page whose figures are those of the bundled demo, whatever source is chosen."""
+
 MADE_UP = (
     "Everything in the workshop is computed from the bundled demo, which is made up, so every figure is the same every time."
 )
@@ -47,8 +59,9 @@ def content_of(step: int) -> Content:
 
 
 def choose_step() -> ViewState:
-    """Return the state, with the step that the address names."""
+    """Say what the figures are, with the copy of the link, and return the state, with the step that the address names."""
     state, _ = address.read_state()
+    components.status(key="shared.status", data=BUNDLED)
     return state
 
 

@@ -31,6 +31,7 @@ __all__ = [
     "content_id",
     "live_entry",
     "look_at",
+    "show_source",
     "show_status",
     "source_labels",
     "source_problems",
@@ -40,7 +41,11 @@ __all__ = [
 WAITING_EVERY_S = 1
 """While a source has not answered yet, the page looks again this often, also with refresh off: it is still opening."""
 
+KEPT_UP_S = 75.0
+"""A viewer who looked at a source so lately has figures that the timer keeps up, so a click of theirs waits for none."""
+
 _SHOWN = "live.shown"
+_LOOKED = "live.looked"
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,17 +172,37 @@ def standings() -> tuple[tuple[Standing, ...], datetime]:
 def look_at(source: str, *, patient: bool = False) -> Seen | None:
     """Return a look at a source, which is asked only if that is due; null if no such source is configured.
 
-    A page that has good figures does not wait for newer ones, so that nobody's click does; the timer's look (``patient``)
-    does, for the short while that the poller allows, and so does a look that finds nothing or what is stale.
+    A look that is due waits for its answer, for the short while that the poller allows, so that a viewer who comes sees what
+    is one question away and not what the last viewer left. Only the viewer whose own timer keeps the figures up does not
+    wait, so that no click does; the timer's look, and a click where there is no timer (``patient``), do, and so does a look
+    that finds nothing or what is stale.
     """
     desk = _desk()
     if source not in desk.catalogue.keys():  # noqa: SIM118 (a catalogue's keys are its own)
         return None
     poller = desk.pollers.poller(source)
-    look = poller.latest(wait_s=0.0)
-    if patient or look.snapshot is None or look.state == "stale":
-        look = poller.latest()
-    return Seen(poller.source.name, look, desk.clock.now().astimezone(UTC), desk.content_id(source, look))
+    held = poller.peek()
+    waits = patient or held.snapshot is None or held.state == "stale" or not _kept_up(source, desk.clock.now())
+    look = poller.latest(wait_s=None if waits else 0.0)
+    now = desk.clock.now().astimezone(UTC)
+    _looked()[source] = now
+    return Seen(poller.source.name, look, now, desk.content_id(source, look))
+
+
+def _looked() -> dict[str, datetime]:
+    """Return source → when this viewer last looked at it."""
+    looked: dict[str, datetime] = st.session_state.setdefault(_LOOKED, {})
+    return looked
+
+
+def _kept_up(source: str, now: datetime) -> bool:
+    last = _looked().get(source)
+    return last is not None and 0 <= (now - last).total_seconds() <= KEPT_UP_S
+
+
+def show_source(seen: Seen) -> None:
+    """Draw the status line of a page that looks once: what its figures are from, the absolute time, and no timer."""
+    components.status(key="shared.status", data=seen.status.data(ticking=False, refresh_s=0) | {"note": None})
 
 
 def show_status(state: ViewState, seen: Seen) -> None:

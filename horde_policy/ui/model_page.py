@@ -14,7 +14,7 @@ from horde_policy.ui.what_if import Outcome
 from horde_policy.views import model
 from horde_policy.views.figures.model import CurvePoint, add_other_rules, add_trail, add_tried, curve_alt, fig_curve
 from horde_policy.views.figures.sizes import add_rules_over_sizes, fig_sizes, sizes_alt
-from horde_policy.views.other_rules import OtherRules, rules_sentence
+from horde_policy.views.other_rules import OtherRules, rules_explained, rules_sentence
 from horde_policy.views.state import MOST_NAMES, ViewState
 from horde_policy.views.text import count, visible
 from horde_policy.views.what_if import way_back_sentence
@@ -67,7 +67,7 @@ def show_figures(
         steps = fig_sizes(detail.steps, settings, asked_tokens=measure.max_length, largest_free_tokens=largest, mode=mode)
         add_rules_over_sizes(steps, detail.steps, rules.jobs_by_step, rules.old_tokens, mode)
         show_figure(steps, alt=sizes_alt(largest), key="model.sizes")
-    st.caption(rules_sentence(rules, measure.allowance_tokens))
+    st.caption(f"{rules_sentence(rules, measure.allowance_tokens)} {rules_explained(settings)}")
 
 
 def show_refusal(opened: Opened, detail: ModelDetail) -> None:
@@ -75,7 +75,7 @@ def show_refusal(opened: Opened, detail: ModelDetail) -> None:
     refused = model.refused_request(detail, opened.board.fleet, opened.state.max_context_tokens)
     if refused is None:
         st.header("What a refused client reads", anchor=False)
-        st.caption("No size is refused now, or the queue is not reported and no refusal can be foretold.")
+        st.caption(model.no_refusal_sentence(detail))
         return
     st.header(f"What a client without kudos reads when it asks for {count(refused.max_length)} tokens", anchor=False)
     st.code(refused.decision.message, language=None, wrap_lines=True)

@@ -42,7 +42,7 @@ class Opened:
 def see_source() -> tuple[ViewState, live.Seen | None]:
     """Look at the source that the URL names and draw its status; null, and said so, if no such source is configured."""
     state, _ = address.read_state()
-    seen = live.look_at(state.source)
+    seen = live.look_at(state.source, patient=state.refresh_s == 0)
     if seen is None:
         st.warning(f"The source {code_span(state.source)} is not configured on this server. Choose one above.")
     else:

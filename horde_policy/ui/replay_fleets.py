@@ -31,15 +31,20 @@ class ChosenFleet:
     ----------
     key
         Equal keys give equal fleets.
-    snapshot
-        What the source says now, whose counts tell how often a model is asked for; null if it has not answered.
+    seen
+        The look at the source, whose counts tell how often a model is asked for; null if it is not configured here.
     make
         Gives the fleet for a trace, in any thread; raises ``InputError`` or ``StoreError``.
     """
 
     key: str
-    snapshot: Snapshot | None
+    seen: live.Seen | None
     make: Callable[[ModelWeights, Trace], Fleet]
+
+    @property
+    def snapshot(self) -> Snapshot | None:
+        """What the source says now; null if it has not answered."""
+        return None if self.seen is None else self.seen.snapshot
 
 
 def history_choices(snapshot: Snapshot | None) -> dict[str, str]:
@@ -58,7 +63,7 @@ def chosen_fleet(state: ViewState) -> ChosenFleet:
     speed = state.settings.assumed_speed_tok_per_s
     key = f"{named}|{'' if seen is None or snapshot is None else seen.snapshot_id}|{speed}"
     if named.startswith(HISTORY_PREFIX):
-        return _recorded(named, snapshot, state.settings)
+        return _recorded(named, seen, state.settings)
 
     def make(weights: ModelWeights, _trace: Trace) -> Fleet:
         drawn = drawn_of(named)
@@ -66,7 +71,7 @@ def chosen_fleet(state: ViewState) -> ChosenFleet:
             raise InputError("fleet", "", named, "is no source that is configured here, or it has not answered yet")
         return fleet_of(drawn, snapshot, weights, speed)
 
-    return ChosenFleet(key, snapshot, make)
+    return ChosenFleet(key, seen, make)
 
 
 def _recorded_until(source: str) -> datetime | None:
@@ -85,7 +90,8 @@ def _recorded_until(source: str) -> datetime | None:
     return hour if hour > found.first else found.last
 
 
-def _recorded(named: str, snapshot: Snapshot | None, settings: AllowanceSettings) -> ChosenFleet:
+def _recorded(named: str, seen: live.Seen | None, settings: AllowanceSettings) -> ChosenFleet:
+    snapshot = None if seen is None else seen.snapshot
     end = None if snapshot is None else _recorded_until(snapshot.source)
     source = "" if snapshot is None else snapshot.source
     store = None if end is None else history.open_store()
@@ -102,4 +108,4 @@ def _recorded(named: str, snapshot: Snapshot | None, settings: AllowanceSettings
         assert isinstance(first, datetime), "a trace that is replayed has a request"
         return moved_to(fleet, first, whole_days=trace.dated)
 
-    return ChosenFleet(f"{named}|{source}|{end}|{settings.digest()}", snapshot, make)
+    return ChosenFleet(f"{named}|{source}|{end}|{settings.digest()}", seen, make)

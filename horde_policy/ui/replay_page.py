@@ -37,6 +37,7 @@ __all__ = [
     "show_inputs",
     "show_notes",
     "show_runs",
+    "show_source",
 ]
 
 WAIT_S = 1.5
@@ -73,6 +74,12 @@ def open_replay() -> Opened:
     assert length is None or isinstance(length, timedelta)
     fleet = chosen_fleet(state)
     return Opened(state, bench, runs, notes, history_choices(fleet.snapshot) | live.source_labels(), length, fleet)
+
+
+def show_source(opened: Opened) -> None:
+    """Show where the fleet and the demand are from, and whether that is made up."""
+    if opened.fleet.seen is not None:
+        live.show_source(opened.fleet.seen)
 
 
 def show_notes(opened: Opened) -> None:

@@ -33,7 +33,11 @@ Cell = str | Mapping[str, object] | Sequence[str] | None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """One column: its heading and unit, its kind, its tooltip, and the query that sorts by it (null: not sortable)."""
+    """One column: its heading and unit, its kind, its tooltip, and the query that sorts by it (null: not sortable).
+
+    Where a screen is narrow each row is a card. In a table with ``brief`` columns a card shows these alone, each after its word
+    (empty: none), and the rest on demand. ``ends`` cuts a long name at its path, so that what stands behind the last slash stays.
+    """
 
     key: str
     label: str
@@ -43,6 +47,8 @@ class Column:
     right: bool = False
     wide: bool = False
     wrap: bool = False
+    ends: bool = False
+    brief: str | None = None
     query: str | None = None
     sorted: Literal["ascending", "descending"] | None = None
     sizes: tuple[int, ...] = ()
@@ -138,6 +144,8 @@ def _column(column: Column) -> dict[str, object]:
         "right": column.right,
         "wide": column.wide,
         "wrap": column.wrap,
+        "ends": column.ends,
+        "brief": column.brief,
         "query": column.query,
         "sorted": column.sorted,
         "sizes": list(column.sizes),
@@ -154,13 +162,17 @@ def name_cell(name: str, *, sub: str = "") -> Cell:
     return {"text": text, "sub": sub} if sub else text
 
 
-def state_cell(state: str, *, text: str = "") -> Cell:
+def state_cell(state: str, *, text: str = "", sub: str = "") -> Cell:
     """Return the cell of a state; the part knows its word. The tooltip is what is given, else the state's own sentence.
+
+    ``sub`` stands under the word.
 
     >>> state_cell("no_worker")
     'no_worker'
     """
-    return {"state": state, "title": text} if text else state
+    if not text and not sub:
+        return state
+    return {"state": state} | ({"title": text} if text else {}) | ({"sub": sub} if sub else {})
 
 
 def allowance_cell(state: str, *, allowance: int | None, at_high: int | None, ceiling: int) -> Cell:
@@ -171,13 +183,15 @@ def allowance_cell(state: str, *, allowance: int | None, at_high: int | None, ce
     >>> allowance_cell("falling", allowance=2304, at_high=512, ceiling=4096)
     {'state': 'falling', 'text': '2,304', 'fill': 0.5625, 'worst': 0.125, 'sub': 'at worst 512'}
     >>> allowance_cell("unknown", allowance=None, at_high=None, ceiling=4096)
-    {'state': 'unknown', 'text': '—', 'fill': None, 'worst': None, 'sub': ''}
+    {'state': 'unknown', 'text': '—', 'fill': None, 'worst': None, 'sub': 'queue not reported'}
     """
+    if allowance is None:
+        return {"state": state, "text": count(None), "fill": None, "worst": None, "sub": "queue not reported"}
 
     def share(tokens: int | None) -> float | None:
         return None if tokens is None else round(min(1.0, tokens / ceiling), 4)
 
-    worst = None if at_high is None or allowance is None else min(at_high, allowance)
+    worst = None if at_high is None else min(at_high, allowance)
     return {
         "state": state,
         "text": count(allowance),

@@ -13,7 +13,7 @@ from horde_policy.policy.eligibility import HIDDEN_CONDITIONS, Request
 from horde_policy.settings import AllowanceSettings
 from horde_policy.units import JOB_TIME_LIMIT_S, MAX_LENGTH_LIMIT_TOKENS
 from horde_policy.views import grid
-from horde_policy.views.text import NOT_REPORTED, count, instant, ratio, seconds, shortened, speed, visible
+from horde_policy.views.text import count, instant, ratio, seconds, shortened, speed, visible
 from horde_policy.views.tiles import tile
 from horde_policy.views.words import STATES, gloss
 
@@ -27,6 +27,7 @@ __all__ = [
     "gap_sentence",
     "hidden_conditions",
     "losses_by_worker",
+    "no_refusal_sentence",
     "refused_request",
     "scenario_rows",
     "worker_rows",
@@ -42,7 +43,7 @@ def answer(detail: ModelDetail, settings: AllowanceSettings) -> str:
     if measure.state == "no_worker":
         return f"No worker can take a request now: {floor}"
     if measure.state == "too_large":
-        return f"No worker takes {count(measure.max_length)} tokens: {floor}"
+        return f"No worker takes {measure.asked}: {floor}"
     if measure.allowance_tokens is None or measure.waits is None:
         return "The allowance is not known, since the queue is not reported"
     free = measure.max_length <= measure.allowance_tokens
@@ -63,18 +64,23 @@ def detail_tiles(detail: ModelDetail) -> list[dict[str, object]]:
     measure, waits = detail.measure, detail.measure.waits
     worst = None if waits is None else waits.worst_s
     ends = [n for n in (measure.allowance_tokens, measure.allowance_at_high_tokens) if n is not None]
-    at_worst = count(min(ends)) if measure.allowance_at_high_tokens is not None else NOT_REPORTED
+    at_worst = count(min(ends)) if measure.allowance_at_high_tokens is not None else "not known"
+    why_not = "queue not reported" if measure.eligible_workers else "no eligible worker"
     assumed = f"{count(measure.unmeasured_workers)} at assumed speed" if measure.unmeasured_workers else ""
     largest = measure.largest_free_request_tokens
     return [
-        tile("State", STATES[measure.state].label, sub=f"at {count(measure.max_length)} tokens", help=STATES[measure.state].text),
+        tile("State", STATES[measure.state].label, sub=f"at {measure.asked}", help=STATES[measure.state].text),
         tile(
-            "Free allowance", count(measure.allowance_tokens), unit="tokens", sub=f"at worst {at_worst}", help=gloss("allowance")
+            "Free allowance",
+            count(measure.allowance_tokens),
+            unit="tokens",
+            sub=f"at worst {at_worst}" if measure.allowance_tokens is not None else why_not,
+            help=gloss("allowance"),
         ),
         tile(
             "Estimated wait",
             seconds(None if waits is None else waits.named_s),
-            sub=f"at worst {seconds(worst)}",
+            sub=why_not if waits is None else f"at worst {'not known' if worst is None else seconds(worst)}",
             help=gloss("estimated_wait", "named", "at_worst"),
         ),
         tile("Queued", count(measure.queued_tokens), unit="tokens", help=gloss("queued_tokens")),
@@ -89,6 +95,7 @@ def detail_tiles(detail: ModelDetail) -> list[dict[str, object]]:
             "Largest free request",
             "none" if largest is None and measure.queued_tokens is not None else count(largest),
             unit="tokens" if largest is not None else "",
+            sub="queue not reported" if largest is None and measure.queued_tokens is None else "",
             help=gloss("largest_free_request"),
         ),
     ]
@@ -140,6 +147,14 @@ def gap_sentence(refused: Refused) -> str | None:
         most = count(gap.declared.max_context_length)
         parts.append(f"{_some(gap.context_tokens)} of context (the most declared is {most})")
     return f"Declaration gap: {' and '.join(parts)} more than any online worker of these models declares."
+
+
+def no_refusal_sentence(detail: ModelDetail) -> str:
+    """Return why no refusal is shown: it cannot be foretold without a queue, or every size is free."""
+    measure = detail.measure
+    if measure.queued_tokens is None and measure.eligible_workers:
+        return "The queue is not reported, so no refusal can be foretold."
+    return "No size is refused now."
 
 
 def _some(tokens: int) -> str:

@@ -5,10 +5,16 @@ from dataclasses import dataclass
 from horde_policy.board.detail import SizeStep
 from horde_policy.board.pool import Fleet
 from horde_policy.frames.snapshot import Performance
-from horde_policy.policy.alternatives import jobs_rule_allowance, old_rule_allowance
+from horde_policy.policy.alternatives import (
+    OLD_RULE_CEILING_TOKENS,
+    OLD_RULE_FLOOR_TOKENS,
+    jobs_rule_allowance,
+    old_rule_allowance,
+)
 from horde_policy.policy.worker import counted_threads
+from horde_policy.settings import AllowanceSettings
 
-__all__ = ["OtherRules", "other_rules", "rules_sentence"]
+__all__ = ["OtherRules", "other_rules", "rules_explained", "rules_sentence"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +87,7 @@ def rules_sentence(rules: OtherRules, allowance_tokens: int | None) -> str:
     """Return the three rules side by side, in one sentence.
 
     >>> rules_sentence(OtherRules(512, None, ()), 4096)
-    'By this rule 4,096 tokens are free, by the previous rule 512, by jobs per thread not known.'
+    'By this rule 4,096 tokens are free, by the previous rule 512, by the jobs rule not known.'
     """
 
     def told(tokens: int | None) -> str:
@@ -89,5 +95,19 @@ def rules_sentence(rules: OtherRules, allowance_tokens: int | None) -> str:
 
     return (
         f"By this rule {told(allowance_tokens)} tokens are free, by the previous rule {told(rules.old_tokens)}, "
-        f"by jobs per thread {told(rules.jobs_tokens)}."
+        f"by the jobs rule {told(rules.jobs_tokens)}."
+    )
+
+
+def rules_explained(settings: AllowanceSettings) -> str:
+    """Return what the two other rules are, for a reader who has met neither (A29, A30).
+
+    >>> rules_explained(AllowanceSettings()).rpartition("; ")[2]
+    'the jobs rule goes from 4,096 at no competing job down to 512 at 4 jobs for each eligible thread.'
+    """
+    return (
+        "For comparison, two rules that were weighed, and neither looks at the wait: the previous rule is one figure for the "
+        f"whole horde, {OLD_RULE_FLOOR_TOKENS} to {OLD_RULE_CEILING_TOKENS} tokens by its text threads and queued requests; "
+        f"the jobs rule goes from {settings.ceiling_tokens:,} at no competing job down to {settings.floor_tokens:,} at "
+        f"{settings.jobs_rule_floor_per_thread:g} jobs for each eligible thread."
     )

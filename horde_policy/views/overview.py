@@ -1,4 +1,4 @@
-"""The Overview's words and rows: the sentence on top, the row of figures, the board's rows as they are shown and exported."""
+"""The Overview's figures and rows: the row of tiles, the board's rows as they are shown and exported."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -7,25 +7,22 @@ from typing import Final, Literal
 import polars as pl
 
 from horde_policy.board.rows import Board, Pulse, Row
+from horde_policy.board.states import State
 from horde_policy.settings import AllowanceSettings
 from horde_policy.units import MAX_LENGTH_LIMIT_TOKENS
 from horde_policy.views import grid
 from horde_policy.views.state import ViewState
 from horde_policy.views.status import Status
 from horde_policy.views.text import NOT_REPORTED, count, seconds, shortened, speed, tokens_short, visible
-from horde_policy.views.tiles import tile
+from horde_policy.views.tiles import age_tile, tile
 from horde_policy.views.words import STATES, gloss
 
 __all__ = [
     "Shown",
-    "banner_text",
     "board_columns",
     "board_rows",
     "export_frame",
-    "headline",
-    "introduction",
     "pulse_tiles",
-    "rule_sentence",
     "shown_rows",
 ]
 
@@ -33,70 +30,21 @@ ANY_MODEL_ID: Final = "any model"
 DESCENDING_FIRST: Final = frozenset({"wait", "speed", "queued", "demand"})
 """Sorts whose first click puts the largest on top; the others put the smallest, or the worst state, there."""
 
+OTHER_STATES: Final[tuple[State, ...]] = ("falling", "too_large", "unknown")
+"""What the headline does not always count, the tile of the models does."""
+
 WORST_FIRST: Final = ("no_worker", "floor", "falling", "unknown", "too_large", "full")
 
 
-# --- sentences -----------------------------------------------------------------------------------------------------------
+# --- the row of figures ------------------------------------------------------------------------------------------------
 
 
-def rule_sentence(settings: AllowanceSettings) -> str:
-    """Return in one sentence what the board shows, for someone who has never seen it.
-
-    >>> rule_sentence(AllowanceSettings()).partition(": ")[2]
-    '4,096 up to an estimated wait of 60 s, falling to 512 at 300 s.'
-    """
-    return (
-        "How many output tokens each model gives free right now to a requester without kudos: "
-        f"{count(settings.ceiling_tokens)} up to an estimated wait of {seconds(settings.wait_full_s)}, "
-        f"falling to {count(settings.floor_tokens)} at {seconds(settings.wait_floor_s)}."
-    )
-
-
-def introduction(settings: AllowanceSettings, *, demo: bool) -> str:
-    """Return what the page is, for a newcomer; on the demo also where the real figures are.
-
-    >>> introduction(AllowanceSettings(), demo=True).rpartition("300 s. ")[2]
-    'These data are made up; the public AI Horde is asked nothing before you choose it.'
-    """
-    made_up = " These data are made up; the public AI Horde is asked nothing before you choose it."
-    return rule_sentence(settings) + (made_up if demo else "")
-
-
-def headline(pulse: Pulse, settings: AllowanceSettings) -> str:
-    """Return the answer to "is text generation all right?" as one sentence, with the bad states and their number."""
-    if pulse.models == 0:
-        return "No model is listed and no worker serves one"
-    full, models = pulse.states["full"], pulse.models
-    free = f"the full {count(settings.ceiling_tokens)} tokens free"
-    if models == 1:
-        sentence = f"The only model {'gives' if full else 'does not give'} {free}"
-    elif full in (0, models):
-        sentence = f"{'Every one' if full else 'None'} of {count(models)} models gives {free}"
-    else:
-        sentence = f"{count(full)} of {count(models)} models {'gives' if full == 1 else 'give'} {free}"
-    bad = (("at the floor", pulse.states["floor"]), ("without a worker", pulse.states["no_worker"]))
-    parts = [f"{count(number)} {text}" for text, number in bad if number]
-    return f"{sentence}; {', '.join(parts)}" if parts else sentence
-
-
-def banner_text(pulse: Pulse) -> str | None:
-    """Return what the server's modes mean for everybody, if one of them is on.
-
-    Returns null when none is on or the modes are not reported.
-    """
-    if pulse.maintenance_mode:
-        return "The horde is in maintenance: it takes no new requests. Figures are of what is still running."
-    if pulse.invite_only_mode:
-        return "The horde is in invite-only mode: new workers need an invitation, so the fleet may be smaller than usual."
-    return None
-
-
-def pulse_tiles(pulse: Pulse, status: Status) -> list[dict[str, object]]:
-    """Return the row of figures; the last tile's age ticks in the browser."""
+def pulse_tiles(pulse: Pulse, status: Status, *, ticking: bool = True) -> list[dict[str, object]]:
+    """Return the row of figures; the last tile's age ticks in the browser, unless the page has no timer."""
     parts: list[dict[str, object]] = [{"state": s, "number": n} for s in STATES if (n := pulse.states[s])]  # type: ignore[index]
     states = "Listed by the server, or served by a worker of its list: "
     states += ", ".join(f"{count(pulse.states[s])} {words.label}" for s, words in STATES.items() if pulse.states[s])  # type: ignore[index]
-    others = [(pulse.states["falling"], "falling"), (pulse.states["too_large"] + pulse.states["unknown"], "other")]
+    others = [(pulse.states[s], STATES[s].label) for s in OTHER_STATES]
     counted = "Online, outside maintenance, owner not flagged"
     counted += f"; {count(pulse.unmeasured_workers)} of them count at the assumed speed." if pulse.unmeasured_workers else "."
     idle = f"{count(pulse.maintenance_workers)} more in maintenance" if pulse.maintenance_workers else ""
@@ -127,13 +75,7 @@ def pulse_tiles(pulse: Pulse, status: Status) -> list[dict[str, object]]:
             sub=drain,
             help="Output tokens that all workers handed in within the last minute.",
         ),
-        tile(
-            "Age of the data",
-            status.age_text,
-            sub=status.at,
-            kind="age",
-            help="Since the oldest part of these figures was fetched.",
-        ),
+        age_tile(status, ticking=ticking),
     ]
 
 
@@ -232,11 +174,11 @@ def board_columns(
 
     size = f"at {count(state.max_length_tokens)} tokens"
     return [
-        column("model", "Model", "name"),
-        column("state", "State", "state", unit=size, help="\n".join(f"{w.label}: {w.text}" for w in STATES.values())),
-        column("allowance", "Free allowance", "allowance", unit="tokens", help=gloss("allowance"), wide=True),
+        column("model", "Model", "name", ends=True, brief=""),
+        column("state", "State", "state", brief="", unit=size, help="\n".join(f"{w.label}: {w.text}" for w in STATES.values())),
+        column("allowance", "Free allowance", "allowance", unit="tokens", help=gloss("allowance"), wide=True, brief="free"),
         *([_trend_column(state)] if with_trend else []),
-        column("wait", "Wait", unit="named, at worst", help=gloss("estimated_wait", "named", "at_worst")),
+        column("wait", "Wait", brief="wait", unit="named, at worst", help=gloss("estimated_wait", "named", "at_worst")),
         column("speed", "Speed", unit="tok/s", help=gloss("combined_speed", "assumed_speed")),
         column("queued", "Queued", unit="tokens", help=gloss("queued_tokens")),
         column("workers", "Workers", unit="eligible", help=gloss("eligible_worker")),
@@ -297,7 +239,7 @@ def _cells(row: Row, settings: AllowanceSettings) -> dict[str, grid.Cell]:
     measure = row.measure
     return {
         "model": _name(row),
-        "state": grid.state_cell(measure.state, text=_why(row)),
+        "state": grid.state_cell(measure.state, text=_why(row), sub=_context(row)),
         "allowance": grid.allowance_cell(
             measure.state,
             allowance=measure.allowance_tokens,
@@ -323,6 +265,11 @@ def _why(row: Row) -> str:
     """Return the first note where the state needs one; the model's page has them all."""
     measure = row.measure
     return visible(measure.notes[0].text) if measure.notes and measure.state in ("no_worker", "too_large", "unknown") else ""
+
+
+def _context(row: Row) -> str:
+    measure = row.measure
+    return f"at a context of {count(measure.max_context_length)}" if measure.short_of_context else ""
 
 
 def _name(row: Row) -> grid.Cell:

@@ -29,7 +29,7 @@ class Status:
     at, at_ms
         When the data are from: in words, and in milliseconds since 1970 for the viewer's own zone; null without data.
     age_s, age_limit_s
-        How old they are, and from when on they count as stale.
+        How old they are, and from when on they count as stale; the limit is null where they never do, as the demo's.
     ticks
         Whether an age says anything: data of a recorded folder have a date and no age.
     failing, trouble
@@ -42,7 +42,7 @@ class Status:
     at: str
     at_ms: int | None
     age_s: float | None
-    age_limit_s: float
+    age_limit_s: float | None
     ticks: bool
     failing: bool
     trouble: str | None
@@ -93,7 +93,7 @@ def status_line(snapshot: Snapshot | None, *, name: str, state: SourceState, sen
             at="no data yet",
             at_ms=None,
             age_s=None,
-            age_limit_s=0.0,
+            age_limit_s=None,
             ticks=False,
             failing=failing,
             trouble=trouble,
@@ -109,7 +109,7 @@ def status_line(snapshot: Snapshot | None, *, name: str, state: SourceState, sen
         at=instant(snapshot.fetched_at),
         at_ms=round(snapshot.fetched_at.timestamp() * 1000),
         age_s=max(0.0, (now - snapshot.fetched_at.astimezone(UTC)).total_seconds()),
-        age_limit_s=snapshot.age_limit_s,
+        age_limit_s=snapshot.age_limit_s if kind == "live" else None,
         ticks=kind in ("live", "demo"),
         failing=failing,
         trouble=trouble,

@@ -10,7 +10,7 @@ from horde_policy.board.pool import largest_size_tokens
 from horde_policy.board.rows import Board
 from horde_policy.policy.worker import Worker, available, counted_speed_tok_per_s, counted_threads, is_measured
 from horde_policy.views import grid
-from horde_policy.views.text import count, instant, ratio, shortened, speed, visible
+from horde_policy.views.text import NOT_REPORTED, count, instant, ratio, shortened, speed, visible
 from horde_policy.views.tiles import tile
 from horde_policy.views.words import gloss
 
@@ -23,6 +23,7 @@ __all__ = [
     "point_rows",
     "shown_workers",
     "standing",
+    "with_sizes",
     "worker_columns",
     "worker_rows",
 ]
@@ -32,11 +33,16 @@ STANDINGS: Final = {
     "maintenance": "in maintenance",
     "offline": "offline",
     "flagged": "owner flagged",
+    "idle": "serves no model",
+    "not known": "models not reported",
 }
 
 
 def standing(worker: Worker) -> str:
-    """Return how a worker stands: the first of offline, maintenance and flagged that holds, else open.
+    """Return how a worker stands: the first of offline, maintenance and flagged that holds, else by its models.
+
+    Who declares no model (a refused first pop leaves such a worker in the list) is ``idle``; whose models could not be read is
+    ``not known``; the rest is ``open``.
 
     >>> standing(Worker(worker_id="w", models=("m",), max_length=80, max_context_length=2048, maintenance=True))
     'maintenance'
@@ -45,7 +51,9 @@ def standing(worker: Worker) -> str:
         return "offline"
     if worker.maintenance is True:
         return "maintenance"
-    return "flagged" if worker.flagged is True else "open"
+    if worker.flagged is True:
+        return "flagged"
+    return "not known" if worker.models is None else "open" if worker.models else "idle"
 
 
 def headline(board: Board, points: Sequence[SinglePoint]) -> str:
@@ -58,7 +66,11 @@ def headline(board: Board, points: Sequence[SinglePoint]) -> str:
         workers = len({point.worker.worker_id for point in points})
         models = "1 model hangs" if len(points) == 1 else f"{count(len(points))} models hang"
         carried = f"{models} on one worker each ({count(workers)} worker{'s' if workers != 1 else ''})"
-    return f"{count(pulse.open_workers)} of {count(pulse.listed_workers)} workers serve everybody; {carried}"
+    return f"{count(_serving(board))} of {count(pulse.listed_workers)} workers serve everybody; {carried}"
+
+
+def _serving(board: Board) -> int:
+    return sum(standing(worker) == "open" for worker in board.fleet.workers)
 
 
 def fleet_tiles(board: Board, points: Sequence[SinglePoint]) -> list[dict[str, object]]:
@@ -66,9 +78,10 @@ def fleet_tiles(board: Board, points: Sequence[SinglePoint]) -> list[dict[str, o
     pulse = board.pulse
     fastest = max((counted_speed_tok_per_s(worker, board.settings) for worker in board.fleet.open_workers), default=None)
     share = None if fastest is None or not pulse.speed_tok_per_s else fastest / pulse.speed_tok_per_s
+    told, unsaid = _told(board)
     return [
-        tile("Workers", count(pulse.open_workers), sub=f"of {count(pulse.listed_workers)} listed", help=gloss("eligible_worker")),
-        tile("In maintenance", count(pulse.maintenance_workers), help="They take no work of others."),
+        tile("Workers", count(_serving(board)), sub=f"of {count(pulse.listed_workers)} listed", help=gloss("eligible_worker")),
+        tile("In maintenance", told, sub=unsaid, help="They take no work of others."),
         tile("Combined speed", speed(pulse.speed_tok_per_s), unit="tok/s", help=gloss("combined_speed")),
         tile("At assumed speed", count(pulse.unmeasured_workers), unit="workers", help=gloss("assumed_speed")),
         tile("The fastest alone", ratio(share), sub="of the combined speed"),
@@ -79,6 +92,16 @@ def fleet_tiles(board: Board, points: Sequence[SinglePoint]) -> list[dict[str, o
             help=f"Models that exactly one eligible worker carries at {count(board.max_length)} tokens.",
         ),
     ]
+
+
+def _told(board: Board) -> tuple[str, str]:
+    """Return the number of workers in maintenance as figure and, where some do not report it, of how many that is told."""
+    told = [worker.maintenance for worker in board.fleet.workers if worker.maintenance is not None]
+    if not told and board.fleet.workers:
+        return NOT_REPORTED, "not reported"
+    silent = len(board.fleet.workers) - len(told)
+    verb = "does" if silent == 1 else "do"
+    return count(sum(told)), f"{count(silent)} {verb} not report it" if silent else ""
 
 
 # --- who carries what ---------------------------------------------------------------------------------------------------
@@ -141,18 +164,64 @@ def _cells(worker: Worker, board: Board, alone: Sequence[str], past: Mapping[str
     models = visible(", ".join(worker.models or ()))
     return {
         "worker": grid.name_cell(worker.name or "(no name)", sub=shortened(visible(worker.bridge_agent or ""), 60)),
-        "standing": STANDINGS[standing(worker)],
+        "standing": _standing_cell(worker),
         "speed": {
             "text": speed(counted_speed_tok_per_s(worker, board.settings)),
-            "sub": "" if is_measured(worker) else "assumed",
+            "sub": _span_text(past, ("slowest_tok_per_s", "fastest_tok_per_s"), speed) if is_measured(worker) else "assumed",
         },
-        "size": count(largest_size_tokens(worker, board.context_tokens)),
+        "size": {
+            "text": count(largest_size_tokens(worker, board.context_tokens)),
+            "sub": _span_text(past, ("smallest_tokens", "largest_tokens"), count),
+        },
         "context": count(worker.max_context_length),
         "threads": count(counted_threads(worker)),
-        "models": {"text": shortened(models, 90) or "not reported", "title": shortened(models, 2_000)},
+        "models": {
+            "text": shortened(models, 90) or ("not reported" if worker.models is None else "none"),
+            "title": shortened(models, 2_000),
+        },
         "alone": {"text": count(len(alone)), "title": visible(shortened(", ".join(alone), 1_000))},
         "present": _present_cell(past),
     }
+
+
+def with_sizes(over_range: pl.DataFrame, periods: pl.DataFrame) -> pl.DataFrame:
+    """Return the workers of a range with the smallest and the largest size that each declared in it.
+
+    Parameters
+    ----------
+    over_range, periods
+        Frames ``WORKER_ROWS`` and ``PERIOD_ROWS`` of the history.
+
+    Examples
+    --------
+    >>> periods = pl.DataFrame({"worker_id": ["a", "a"], "max_length": [512, 256]})
+    >>> with_sizes(pl.DataFrame({"worker_id": ["a", "b"]}), periods).rows()
+    [('a', 256, 512), ('b', None, None)]
+    """
+    size = pl.col("max_length")
+    sizes = periods.group_by("worker_id").agg(smallest_tokens=size.min(), largest_tokens=size.max())
+    return over_range.join(sizes, on="worker_id", how="left", maintain_order="left")
+
+
+def _span_text(past: Mapping[str, Any] | None, ends: tuple[str, str], written: Callable[[Any], str]) -> str:
+    """Return what a worker's figure went between over the range; nothing where it stayed the same as far as it is shown.
+
+    >>> _span_text({"a": 256, "b": 512}, ("a", "b"), count), _span_text({"a": 1, "b": 1}, ("a", "b"), count)
+    ('256 to 512 over the range', '')
+    """
+    least, most = (None, None) if past is None else (past[ends[0]], past[ends[1]])
+    if least is None or most is None or written(least) == written(most):
+        return ""
+    return f"{written(least)} to {written(most)} over the range"
+
+
+def _standing_cell(worker: Worker) -> grid.Cell:
+    """Return how a worker stands, and what of that is not reported and so does not exclude it."""
+    stands = standing(worker)
+    parts = (("online", worker.online), ("maintenance", worker.maintenance), ("flagged", worker.flagged))
+    silent = [name for name, value in parts if value is None]
+    text = STANDINGS[stands]
+    return {"text": text, "sub": f"{', '.join(silent)} not reported"} if silent and stands in ("open", "idle") else text
 
 
 def _present_cell(past: Mapping[str, Any] | None) -> grid.Cell:
@@ -164,7 +233,7 @@ def _present_cell(past: Mapping[str, Any] | None) -> grid.Cell:
 # --- what hangs on one worker -------------------------------------------------------------------------------------------
 
 POINT_COLUMNS: Final = [
-    grid.Column(key="model", label="Model", kind="name"),
+    grid.Column(key="model", label="Model", kind="name", ends=True),
     grid.Column(key="worker", label="Its only eligible worker"),
     grid.Column(key="speed", label="Speed", unit="tok/s", right=True),
     grid.Column(key="now", label="Now", kind="allowance", unit="tokens free", wide=True),
@@ -208,12 +277,15 @@ GONE_COLUMNS: Final = [
     grid.Column(key="gone", label="Gone since", right=True),
     grid.Column(key="present", label="There", unit="of the range", right=True),
     grid.Column(key="speed", label="Speed", unit="tok/s, mean", right=True),
+    grid.Column(
+        key="size", label="Took up to", unit="tokens", right=True, help="The largest size that it declared in the range."
+    ),
     grid.Column(key="models", label="Models", wide=True, wrap=True),
 ]
 
 
 def gone_rows(over_range: pl.DataFrame) -> list[grid.Row]:
-    """Return a row a worker of ``WORKER_ROWS`` that is gone at the end of the range, the latest first."""
+    """Return a row a worker of :func:`with_sizes` that is gone at the end of the range, the latest first."""
     gone = over_range.filter(pl.col("gone_since").is_not_null()).sort("gone_since", "worker_id", descending=[True, False])
     return [
         grid.Row(
@@ -222,7 +294,14 @@ def gone_rows(over_range: pl.DataFrame) -> list[grid.Row]:
                 "worker": grid.name_cell(row["name"] or "(no name)"),
                 "gone": instant(row["gone_since"]),
                 "present": ratio(row["present_ratio"]),
-                "speed": speed(row["speed_tok_per_s"]),
+                "speed": {
+                    "text": speed(row["speed_tok_per_s"]),
+                    "sub": _span_text(row, ("slowest_tok_per_s", "fastest_tok_per_s"), speed),
+                },
+                "size": {
+                    "text": count(row["largest_tokens"]),
+                    "sub": _span_text(row, ("smallest_tokens", "largest_tokens"), count),
+                },
                 "models": {"text": shortened(visible(", ".join(row["models"] or [])), 120)},
             },
         )

@@ -8,6 +8,7 @@ from horde_policy.ui.replay_settings import show_settings
 from horde_policy.views.replay_words import INTRODUCTION, headline
 
 opened = replay_page.open_replay()
+replay_page.show_source(opened)
 answer = st.container()
 show_choices(opened.state, opened.desk, opened.sources, opened.length)
 show_settings(opened.runs)

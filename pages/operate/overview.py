@@ -6,18 +6,21 @@ from horde_policy.ui import board_page, components, controls, past_page
 from horde_policy.ui.first_minute import show_offers
 from horde_policy.ui.history import choose_range, find_past
 from horde_policy.ui.page import open_source, show_problems
-from horde_policy.views import overview
+from horde_policy.views import overview, overview_words
 
 opened = open_source()
 board, pulse = opened.board, opened.board.pulse
 
-banner = overview.banner_text(pulse)
+banner = overview_words.banner_text(pulse)
 if banner:
     st.warning(banner, icon=":material/construction:")
-st.title(overview.headline(pulse, board.settings), anchor=False)
-st.caption(overview.introduction(board.settings, demo=opened.snapshot.source_kind == "demo"))
+st.title(overview_words.headline(board), anchor=False)
+for text in overview_words.explanations(board):
+    st.markdown(text)
+st.caption(overview_words.introduction(board.settings, demo=opened.snapshot.source_kind == "demo"))
 show_offers(opened)
-components.pulse(key="overview.pulse", data={"tiles": overview.pulse_tiles(pulse, opened.status)})
+tiles = overview.pulse_tiles(pulse, opened.status, ticking=opened.state.refresh_s > 0)
+components.pulse(key="overview.pulse", data={"tiles": tiles})
 past = find_past(opened, whole=True)
 past_page.show_firing(opened, past)
 if not opened.state.wall:

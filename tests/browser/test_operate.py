@@ -82,3 +82,46 @@ def test_nothing_is_cut_off_at_the_side(demo: App, view: View, page: str, scheme
     tab.page.wait_for_selector("tbody tr")
     tab.settled()
     assert tab.page.locator(MAIN).evaluate("node => node.scrollWidth - node.clientWidth") == 0
+
+
+def test_on_a_phone_a_model_is_two_lines_and_the_rest_comes_on_demand(demo: App, view: View) -> None:
+    tab = view(demo, viewport={"width": 390, "height": 844}).open("overview").board()
+    board = tab.page.locator(".grid", has=tab.page.locator("tr.pinned")).first
+    assert board.locator("tbody tr").count() == 23
+    box = board.bounding_box()
+    assert box is not None
+    assert box["height"] <= 3_000
+    card = board.locator("tbody tr", has_text="koboldcpp/Fernery")
+    speed, more = card.locator("td[data-label=Speed]"), card.get_by_role("button", name="More of koboldcpp/Fernery-24B-v1.1")
+    assert not speed.is_visible()
+    assert card.locator("td[data-label=State]").is_visible()
+    assert card.locator("td[data-label='Free allowance']").is_visible()
+    assert card.locator("td[data-label=Wait]").is_visible()
+    more.press("Enter")
+    assert more.get_attribute("aria-expanded") == "true"
+    assert speed.is_visible()
+    assert "/overview" in tab.page.url, "the button opens the card and not the model's page"
+    more.click()
+    assert not speed.is_visible()
+
+
+def test_cards_show_no_empty_cell(demo: App, view: View) -> None:
+    tab = view(demo, viewport={"width": 390, "height": 844}).open("sources")
+    cell = tab.page.locator(".grid tbody td[data-label='What is wrong']").first
+    cell.wait_for(state="attached")
+    assert cell.inner_text() == ""
+    assert not cell.is_visible()
+
+
+@pytest.mark.parametrize("page", ["overview", "workers"])
+@pytest.mark.parametrize("source", ["demo", "recorded-hostile"])
+def test_no_name_pushes_a_column_off_the_screen_or_loses_its_end(demo: App, view: View, page: str, source: str) -> None:
+    tab = view(demo).open(page, source=source)
+    tab.page.locator(".grid tbody tr").first.wait_for()
+    tab.settled()
+    wider = "nodes => nodes.filter(node => node.scrollWidth > node.clientWidth + 1).length"
+    assert tab.page.locator(".grid").evaluate_all(wider) == 0
+    if source == "demo":
+        ends = tab.page.locator(".grid .ends .end")
+        assert ends.count() > 0
+        assert ends.evaluate_all(wider) == 0, "the end of a name tells models apart"

@@ -11,7 +11,7 @@ import pytest
 
 from horde_policy.clock import FixedClock
 from horde_policy.sources.demo import DEMO_FOLDER
-from horde_policy.sources.poller import WAIT_S, Look, Poller, Pollers
+from horde_policy.sources.poller import Look, Poller, Pollers
 from horde_policy.ui import live
 from horde_policy.views.text import visible
 from tests.make_hostile import MODEL_NAMES, TEXT, WORKER_NAMES
@@ -100,6 +100,10 @@ def test_a_queue_that_is_not_reported_is_a_dash_and_not_zero(
     assert served
     assert all(row["cells"]["queued"] == "—" and row["cells"]["allowance"]["text"] == "—" for row in served)
     assert shown.tiles()["Past minute"]["value"] == "—"
+    assert "is not known" in shown.title
+    assert any("has no list of models" in str(text.value) for text in shown.test.markdown), (
+        "the reason can be read, not only hovered"
+    )
     model = app().open("model", source="recorded-workers-only", m="koboldcpp/Fernery-24B-v1.1")
     model.assert_well()
     assert model.title == "The allowance is not known, since the queue is not reported"
@@ -196,10 +200,10 @@ def test_a_click_does_not_wait_for_newer_figures(
     app: NewApp, server: ReplayingServer, clock: FixedClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shown = app().open(source="horde")
-    waits: list[float] = []
+    waits: list[float | None] = []
     latest = Poller.latest
 
-    def noted(poller: Poller, *, wait_s: float = WAIT_S) -> Look:
+    def noted(poller: Poller, *, wait_s: float | None = None) -> Look:
         waits.append(wait_s)
         return latest(poller, wait_s=wait_s)
 
@@ -208,7 +212,35 @@ def test_a_click_does_not_wait_for_newer_figures(
     assert waits == [0.0]
     clock.advance(130)
     shown.test.run()
-    assert waits[1:] == [0.0, WAIT_S], "what is stale is worth a moment"
+    assert waits[1:] == [None], "what is stale is worth a moment"
+
+
+@pytest.mark.parametrize("page", ["overview", "workers"])
+@pytest.mark.parametrize("source", ["demo", "horde"])
+@pytest.mark.parametrize(("refresh", "left_s"), [("30", 110), ("30", 360), ("off", 110)])
+def test_a_new_viewer_sees_what_is_one_question_away_and_not_what_the_last_one_left(
+    app: NewApp, server: ReplayingServer, clock: FixedClock, page: str, source: str, refresh: str, left_s: int
+) -> None:
+    app().open(page, source=source)
+    clock.advance(left_s)
+    shown = app().open(page, source=source, refresh=refresh)
+    shown.assert_well()
+    status = shown.part("shared.status")
+    assert (status["age_s"], status["trouble"]) == (0, None)
+
+
+def test_without_a_timer_a_click_brings_what_is_due(app: NewApp, server: ReplayingServer, clock: FixedClock) -> None:
+    shown = app().open(source="horde", refresh="off")
+    clock.advance(110)
+    shown.test.toggle(key="overview.grouped").set_value(True).run()
+    assert shown.part("shared.status")["age_s"] == 0
+
+
+def test_a_viewer_who_was_away_does_not_find_old_figures(app: NewApp, server: ReplayingServer, clock: FixedClock) -> None:
+    shown = app().open(source="horde", refresh="300")
+    clock.advance(live.KEPT_UP_S + 15)
+    shown.test.run()
+    assert shown.part("shared.status")["age_s"] == 0
 
 
 def test_viewers_of_one_source_make_it_be_asked_once(app: NewApp, server: ReplayingServer, clock: FixedClock) -> None:
@@ -278,7 +310,7 @@ def test_a_model_that_is_gone_stays_asked_for(app: NewApp) -> None:
 def test_settings_of_the_address_are_in_force_and_in_the_form(app: NewApp) -> None:
     shown = app().open(ceiling="2048", floor="256")
     shown.assert_well()
-    assert "2,048" in shown.title
+    assert "2,048 up to" in " ".join(str(c.value) for c in shown.test.caption)
     assert shown.test.number_input(key="shared.ceiling_tokens").value == 2048
     assert shown.test.number_input(key="shared.floor_tokens").value == 256
 

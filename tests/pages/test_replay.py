@@ -494,3 +494,20 @@ def test_a_fault_of_the_program_is_said_and_logged(caplog: pytest.LogCaptureFixt
     assert job.error is not None
     assert "a fault of the program" in job.error
     assert "a replay failed" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("query", "label", "source"),
+    [
+        ({}, "demo, synthetic data", "Demo horde"),
+        ({"source": "recorded-snapshot"}, "recorded, synthetic data", "snapshot"),
+        ({"fleet": "recorded-production-2023-07"}, "recorded", "production_2023-07"),
+    ],
+)
+def test_the_page_says_where_its_figures_are_from_and_has_no_timer(
+    app: NewApp, query: dict[str, str], label: str, source: str
+) -> None:
+    shown = app().open("replay", **SMALL, **query)
+    shown.assert_well()
+    status = shown.part("shared.status")
+    assert (status["label"], status["source"], status["ticking"], status["note"]) == (label, source, False, None)

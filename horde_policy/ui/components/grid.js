@@ -39,12 +39,40 @@ const MARKS = { no_worker: "×", too_large: "–", unknown: "?" }
 const countOf = (number) => number.toLocaleString("en-US")
 const shortOf = (size) => ({ 1024: "1k", 2048: "2k", 4096: "4k" })[size] ?? String(size)
 
+// A name whose path gives way before its end does: the end tells models apart.
+const endedOf = (name) => {
+  const at = name.lastIndexOf("/") + 1
+  if (at === 0 || at === name.length) return element("span", "clip", name)
+  const text = element("span", "clip ends")
+  text.append(element("span", "path", name.slice(0, at)), element("span", "end", name.slice(at)))
+  return text
+}
+
+// Shows the rest of a card; only where rows are cards (grid.css).
+const moreOf = (row, name, instance) => {
+  const button = element("button", "more")
+  button.type = "button"
+  button.setAttribute("aria-label", `More of ${name}`)
+  button.setAttribute("aria-expanded", instance.open.has(row.id))
+  button.append(shape("svg", { viewBox: "0 0 12 12", "aria-hidden": "true" }))
+  button.firstChild.append(shape("path", { d: "M2.5 4.5L6 8l3.5-3.5", fill: "none", stroke: "currentColor", "stroke-width": 1.6 }))
+  return button
+}
+
+const toggle = (button, instance) => {
+  const line = button.closest("tr")
+  const opened = line.classList.toggle("open")
+  button.setAttribute("aria-expanded", opened)
+  instance.open[opened ? "add" : "delete"](line.dataset.id)
+}
+
 const fillers = {
-  name(cell, value, row, { data }) {
+  name(cell, value, row, { data }, column) {
     const { text: name, sub, title } = typeof value === "string" ? { text: value } : value
-    const text = element("span", "clip", name)
+    const text = column.ends ? endedOf(name) : element("span", "clip", name)
     if (opens(row)) {
       const link = element("a")
+      if (column.ends) link.setAttribute("aria-label", name)
       link.href = addressOf(data.here, data.target, row.query)
       link.append(text)
       cell.append(link)
@@ -53,11 +81,12 @@ const fillers = {
     if (sub) cell.append(element("span", "sub", sub))
   },
   state(cell, value, row, { data }) {
-    const { state, title } = typeof value === "string" ? { state: value } : value
+    const { state, title, sub } = typeof value === "string" ? { state: value } : value
     const [label, bad, text] = data.words[state]
     const node = element("span", `state ${state}${bad ? " bad" : ""}`)
     node.append(stateIcon(state), element("span", null, label))
     cell.append(node)
+    if (sub) cell.append(element("span", "sub", sub))
     cell.title = title ?? text
   },
   allowance(cell, value) {
@@ -120,15 +149,19 @@ const fillers = {
   },
 }
 
+const isBlank = (value) => value === null || value === undefined || value === ""
+
 const buildRow = (row, columns, instance) => {
-  const line = element("tr", [opens(row) ? "opens" : "", row.pinned ? "pinned" : "", row.out ? "out" : ""].join(" ").trim())
+  const line = element("tr", [opens(row) ? "opens" : "", row.pinned ? "pinned" : "", row.out ? "out" : "", instance.brief ? "brief" : "", instance.open.has(row.id) ? "open" : ""].filter(Boolean).join(" "))
   line.dataset.id = row.id
   columns.forEach((column, index) => {
-    const cell = element("td", [column.kind === "name" ? "name" : "", column.right ? "right" : "", column.wide ? "wide" : "", column.wrap ? "wrap" : ""].join(" ").trim())
+    const cell = element("td", [column.kind === "name" ? "name" : "", column.right ? "right" : "", column.wide ? "wide" : "", column.wrap ? "wrap" : "", typeof column.brief === "string" ? "brief" : "", isBlank(row.cells[column.key]) ? "blank" : ""].filter(Boolean).join(" "))
     if (index === 0) cell.setAttribute("role", "rowheader")
     cell.dataset.label = column.sizes.length ? `${column.label}: ${column.sizes.map(shortOf).join(", ")}` : column.label
+    if (column.brief) cell.dataset.brief = column.brief
     const value = row.cells[column.key]
     if (value !== null && value !== undefined) fillers[column.kind](cell, value, row, instance, column)
+    if (index === 0 && instance.brief) cell.append(moreOf(row, cell.title, instance))
     line.append(cell)
   })
   return line
@@ -189,11 +222,13 @@ const buildBody = (data, instance) => {
 
 const start = (root, parentElement) => {
   const table = element("table")
-  const instance = { table, caption: element("caption"), head: element("thead"), body: element("tbody"), empty: element("div", "empty"), rows: new Map(), columns: "", frame: 0 }
+  const instance = { table, caption: element("caption"), head: element("thead"), body: element("tbody"), empty: element("div", "empty"), rows: new Map(), open: new Set(), brief: false, columns: "", frame: 0 }
   table.append(instance.caption, instance.head, instance.body)
   root.append(table, instance.empty)
   root.addEventListener("click", (event) => {
     if (!isPlainClick(event)) return
+    const more = event.target.closest("button.more")
+    if (more) return toggle(more, instance)
     const row = event.target.closest("tr.opens")
     const link = event.target.closest("a") ?? (row && document.getSelection().isCollapsed ? row.querySelector("a") : null)
     if (!link) return
@@ -207,6 +242,7 @@ const start = (root, parentElement) => {
 export default function ({ data, parentElement }) {
   const instance = instances.get(parentElement) ?? start(parentElement.querySelector(".grid"), parentElement)
   instance.data = data
+  instance.brief = data.columns.some((column) => typeof column.brief === "string")
   instance.caption.textContent = data.alt
   instance.nextColumns = JSON.stringify([data.columns, data.here, data.target, data.ceiling])
   instance.table.hidden = data.rows.length === 0

@@ -31,7 +31,7 @@ const show = (part, data) => {
 const tick = (instance) => {
   const { part, data } = instance
   const ageS = data.age_s + (Date.now() - instance.receivedAt) / 1000
-  const stale = ageS > data.age_limit_s
+  const stale = data.age_limit_s !== null && ageS > data.age_limit_s
   const text = formatAge(ageS)
   part.age.textContent = `${text} old`
   if (stale && !data.failing) {

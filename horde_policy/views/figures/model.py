@@ -7,7 +7,7 @@ import plotly.graph_objects as go
 
 from horde_policy.policy.allowance import free_output_allowance
 from horde_policy.settings import AllowanceSettings
-from horde_policy.views.figures.style import ACCENT, FAINT, STATE_COLOURS, TEXT, Mode, base_figure, draw_marks
+from horde_policy.views.figures.style import ACCENT, FAINT, STATE_COLOURS, TEXT, Mode, base_figure, draw_beneath, draw_marks
 from horde_policy.views.text import seconds, tokens
 
 __all__ = ["CurvePoint", "add_other_rules", "add_trail", "add_tried", "curve_alt", "fig_curve"]
@@ -164,6 +164,7 @@ def add_trail(figure: go.Figure, settings: AllowanceSettings, waits_s: Sequence[
         y=[free_output_allowance(wait, settings) for wait in known],
         mode="markers",
         name="over the range",
+        showlegend=False,
         marker={"size": 7, "symbol": "circle-open", "color": ACCENT[mode], "line": {"width": 1.2}},
         opacity=0.4,
         hovertemplate="over the range: wait %{x:.0f} s, %{y:,} tokens<extra></extra>",
@@ -175,7 +176,7 @@ def add_tried(figure: go.Figure, settings: AllowanceSettings, then: CurvePoint, 
     end_s = figure.layout.xaxis.range[1]
     waits, allowances = _curve_points(settings, 0.0, end_s)
     line = {"color": ACCENT[mode], "width": 1.5, "dash": "dash"}
-    figure.add_scatter(x=waits, y=allowances, mode="lines", name="as tried", line=line, hoverinfo="skip")
+    figure.add_scatter(x=waits, y=allowances, mode="lines", name="as tried", line=line, hoverinfo="skip", showlegend=False)
     ceiling = max(settings.ceiling_tokens * ROOM_ABOVE, figure.layout.yaxis.range[1])
     figure.update_yaxes(range=[0, ceiling])
     if then.wait_s is None:
@@ -187,6 +188,7 @@ def add_tried(figure: go.Figure, settings: AllowanceSettings, then: CurvePoint, 
         y=[allowance],
         mode="markers",
         name="then",
+        showlegend=False,
         marker={
             "size": 13,
             "symbol": "square",
@@ -212,18 +214,11 @@ def add_other_rules(figure: go.Figure, old_tokens: int | None, jobs_tokens: int 
 
     >>> figure = fig_curve(AllowanceSettings(), state="full", low_s=0.0, named_s=10.0, high_s=None, mode="light")
     >>> add_other_rules(figure, 400, 2304, "light")
-    >>> [note.text for note in figure.layout.annotations[-2:]]
-    ['previous rule 400', 'jobs rule 2,304']
+    >>> [trace.name for trace in figure.data if trace.showlegend]
+    ['jobs rule: 2,304', 'previous rule: 400']
     """
-    for word, level, dash, below in (
-        ("previous rule", old_tokens, "longdash", True),
-        ("jobs rule", jobs_tokens, "dashdot", False),
-    ):
+    ends = [0.0, figure.layout.xaxis.range[1]]
+    for word, level, dash in (("previous rule", old_tokens, "longdash"), ("jobs rule", jobs_tokens, "dashdot")):
         if level is not None:
-            figure.add_hline(
-                y=level,
-                line={"width": 1.2, "dash": dash, "color": FAINT[mode]},
-                annotation_text=f"{word} {tokens(level)}",
-                annotation_position="bottom left" if below else "top left",
-                annotation_font={"size": 11, "color": FAINT[mode]},
-            )
+            name = f"{word}: {tokens(level)}"
+            draw_beneath(figure, name, ends, [level, level], dash=dash, mode=mode, hover=f"{name} tokens<extra></extra>")

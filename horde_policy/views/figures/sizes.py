@@ -6,7 +6,7 @@ import plotly.graph_objects as go
 
 from horde_policy.board.detail import SizeStep
 from horde_policy.settings import AllowanceSettings
-from horde_policy.views.figures.style import ACCENT, FAINT, STATE_COLOURS, TEXT, Mode, base_figure
+from horde_policy.views.figures.style import ACCENT, FAINT, STATE_COLOURS, TEXT, Mode, base_figure, draw_beneath
 from horde_policy.views.text import count
 
 __all__ = ["add_rules_over_sizes", "fig_sizes", "sizes_alt"]
@@ -107,7 +107,7 @@ def _draw_largest(figure: go.Figure, largest: int, end: float, mode: Mode) -> No
         y=[largest],
         mode="markers",
         name="largest free request",
-        marker={"size": 12, "symbol": "diamond", "color": ACCENT[mode], "line": {"width": 1.5, "color": TEXT[mode]}},
+        marker={"size": 12, "symbol": "diamond-open", "color": ACCENT[mode], "line": {"width": 2, "color": ACCENT[mode]}},
         hovertemplate=f"largest free request: {count(largest)} tokens<extra></extra>",
     )
     right = largest > 0.55 * end
@@ -139,10 +139,9 @@ def add_rules_over_sizes(
         if step.from_tokens <= end:
             x += [step.from_tokens, min(step.to_tokens, end)]
             y += [tokens, tokens]
-    line = {"color": FAINT[mode], "width": 1.2, "dash": "dashdot"}
-    hover = "jobs per thread: %{y:,} tokens<extra></extra>"
-    figure.add_scatter(x=x, y=y, mode="lines", name="jobs rule", line=line, hovertemplate=hover)
     if old_tokens is not None:
-        line = {"color": FAINT[mode], "width": 1.2, "dash": "longdash"}
         hover = "previous rule: %{y:,} tokens<extra></extra>"
-        figure.add_scatter(x=[0, end], y=[old_tokens] * 2, mode="lines", name="previous rule", line=line, hovertemplate=hover)
+        draw_beneath(figure, "previous rule", [0, end], [old_tokens] * 2, dash="longdash", mode=mode, hover=hover)
+    if any(tokens is not None for tokens in y):
+        hover = "jobs rule: %{y:,} tokens<extra></extra>"
+        draw_beneath(figure, "jobs rule", x, y, dash="dashdot", mode=mode, hover=hover)

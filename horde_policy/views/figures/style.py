@@ -5,7 +5,7 @@ entry and has a contrast of at least 3 to 1 against both surfaces of its theme, 
 computes. ``.streamlit/config.toml`` repeats the state colours, and the same test compares the two.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final, Literal
 
 import plotly.graph_objects as go
@@ -24,6 +24,7 @@ __all__ = [
     "TEXT",
     "Mode",
     "base_figure",
+    "draw_beneath",
     "draw_marks",
     "utc_axis",
 ]
@@ -91,6 +92,30 @@ def base_figure(*, height_px: int = 320) -> go.Figure:
         yaxis={"zeroline": False, "automargin": True},
     )
     return figure
+
+
+def draw_beneath(
+    figure: go.Figure, name: str, x: Sequence[float | None], y: Sequence[float | None], *, dash: str, mode: Mode, hover: str
+) -> None:
+    """Draw a line to compare with beneath all that the figure has, named in a legend below it.
+
+    A line's name beside it would stand across the marks, or across another line of the same level; below the figure it cannot.
+    What the figure says itself lies on top, so that a line at the same level never hides it.
+
+    >>> figure = base_figure()
+    >>> _ = figure.add_scatter(x=[0, 1], y=[1, 1], name="own")
+    >>> draw_beneath(figure, "other", [0, 1], [1, 1], dash="dash", mode="light", hover="")
+    >>> [(trace.name, trace.showlegend) for trace in figure.data]
+    [('other', True), ('own', False)]
+    """
+    if not figure.layout.showlegend:
+        figure.update_traces(showlegend=False)
+        legend = {"orientation": "h", "x": 0, "xanchor": "left", "y": -0.26, "yanchor": "top", "itemwidth": 44}
+        still = {"itemclick": False, "itemdoubleclick": False}
+        figure.update_layout(showlegend=True, legend=legend | still, height=(figure.layout.height or 320) + 30)
+    line = {"color": FAINT[mode], "width": 1.4, "dash": dash}
+    figure.add_scatter(x=x, y=y, mode="lines", name=name, line=line, hovertemplate=hover, showlegend=True)
+    figure.data = (figure.data[-1], *figure.data[:-1])
 
 
 def draw_marks(

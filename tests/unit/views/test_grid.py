@@ -41,7 +41,7 @@ def test_what_the_table_part_gets_is_json() -> None:
         (4096, 512, 1.0, 0.125, "at worst 512"),
         (512, 4096, 0.125, 0.125, ""),  # the named wait can be above that of the high scenario
         (2048, None, 0.5, None, "at worst —"),
-        (None, None, None, None, ""),
+        (None, None, None, None, "queue not reported"),
     ],
 )
 def test_an_allowance_and_what_is_left_of_it_at_worst(

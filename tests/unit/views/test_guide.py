@@ -165,7 +165,7 @@ def test_the_bound_of_a_budget(contents: list[Content]) -> None:
 def test_every_link_is_read_back_as_it_was_meant(number: int, deployment: AllowanceSettings) -> None:
     for link in STEPS[number - 1].links:
         query = link_query(link, number, deployment)
-        own = {name for name in query if link.review is not None and name in link.review.query()}
+        own = {name for name in query if name in link.extra or (link.review is not None and name in link.review.query())}
         state, notes = parse_view_state({n: v for n, v in query.items() if n not in own}, deployment)
         assert notes == ()
         assert (state.step, state.source, state.settings) == (number, "demo", AllowanceSettings())

@@ -15,6 +15,7 @@ from horde_policy.views.model import (
     detail_tiles,
     hidden_conditions,
     losses_by_worker,
+    no_refusal_sentence,
     refused_request,
     scenario_rows,
     worker_rows,
@@ -41,6 +42,11 @@ def detail(fleet: Fleet, size: int = 80) -> ModelDetail:
         (fleet_of(1800.0), 512, "A request for 512 tokens is free: 2,304 tokens are free at an estimated wait of 180 s"),
         (fleet_of(2960.0, max_length=4096), 600, "A request for 600 tokens needs kudos: 571 tokens are free at an estimated"),
         (fleet_of(0.0), 513, "No worker takes 513 tokens: the allowance is the floor, 512 tokens"),
+        (
+            fleet_of(0.0, max_context_length=1024),
+            80,
+            "No worker takes 80 tokens at a context of 2,048: the allowance is the floor",
+        ),
         (fleet_of(0.0, online=False), 80, "No worker can take a request now: the allowance is the floor, 512 tokens"),
         (fleet_of(None), 80, "The allowance is not known, since the queue is not reported"),
     ],
@@ -83,6 +89,17 @@ def test_the_sentence_of_a_refusal_is_that_of_the_decision(fleet: Fleet, size: i
 def test_without_a_queue_no_refusal_is_foretold() -> None:
     fleet = fleet_of(None)
     assert refused_request(detail(fleet), fleet, 2048) is None
+    assert no_refusal_sentence(detail(fleet)) == "The queue is not reported, so no refusal can be foretold."
+    assert no_refusal_sentence(detail(fleet_of(0.0))) == "No size is refused now."
+
+
+@pytest.mark.parametrize(
+    ("fleet", "why"), [(fleet_of(None), "queue not reported"), (fleet_of(0.0, online=False), "no eligible worker")]
+)
+def test_a_dash_stands_with_its_reason(fleet: Fleet, why: str) -> None:
+    tiles = {str(tile["label"]): tile for tile in detail_tiles(detail(fleet))}
+    assert (tiles["Estimated wait"]["value"], tiles["Estimated wait"]["sub"]) == ("—", why)
+    assert all(tile["sub"] and "—" not in str(tile["sub"]) for tile in tiles.values() if tile["value"] == "—")
 
 
 @pytest.mark.parametrize("name", ["demo", *sorted(path.name for path in RECORDED.iterdir() if path.is_dir())])

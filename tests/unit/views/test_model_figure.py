@@ -1,11 +1,15 @@
 import pytest
 
+from horde_policy.board.detail import SizeStep
+from horde_policy.board.states import AllowanceRange
 from horde_policy.policy.allowance import free_output_allowance
 from horde_policy.settings import AllowanceSettings
-from horde_policy.views.figures.model import curve_alt, fig_curve
+from horde_policy.views.figures.model import CurvePoint, add_other_rules, add_trail, add_tried, curve_alt, fig_curve
+from horde_policy.views.figures.sizes import add_rules_over_sizes, fig_sizes
 from horde_policy.views.figures.style import STATE_COLOURS, Mode
 
 SETTINGS = AllowanceSettings()
+RANGE = AllowanceRange(named=512, at_high=512, at_low=512)
 
 
 @pytest.mark.parametrize("mode", ["light", "dark"])
@@ -51,3 +55,39 @@ def test_the_sentence_names_both_figures() -> None:
     assert curve_alt(SETTINGS, 21.0, 112.4) == (
         "Free output allowance over estimated wait: at the named wait of 21 s it is 4,096 tokens; at worst, at 112 s, 3,313."
     )
+
+
+@pytest.mark.parametrize("levels", [(512, 512), (512, 2602), (256, 4096), (None, 512), (400, None)])
+def test_the_other_rules_lie_beneath_and_are_named_where_nothing_can_stand_across_them(
+    levels: tuple[int | None, int | None],
+) -> None:
+    old, jobs = levels
+    curve = fig_curve(SETTINGS, state="falling", low_s=0.0, named_s=180.0, high_s=3000.0, mode="light")
+    step = SizeStep(
+        from_tokens=1,
+        to_tokens=512,
+        state="floor",
+        eligible_workers=1,
+        speed_tok_per_s=1.0,
+        waits=None,
+        allowance=RANGE,
+        largest_free_tokens=512,
+    )
+    sizes = fig_sizes([step], SETTINGS, asked_tokens=80, largest_free_tokens=512, mode="light")
+    labels = [len(figure.layout.annotations) for figure in (curve, sizes)]
+    add_other_rules(curve, old, jobs, "light")
+    add_rules_over_sizes(sizes, [step], [jobs], old, "light")
+    known = sum(level is not None for level in levels)
+    for figure, before in zip((curve, sizes), labels, strict=True):
+        assert len(figure.layout.annotations) == before, "no word is printed over the plot"
+        assert [bool(trace.showlegend) for trace in figure.data] == [True] * known + [False] * (len(figure.data) - known)
+        assert all("rule" in trace.name for trace in figure.data[:known]), "drawn first, so beneath the figure's own lines"
+        assert figure.layout.legend.y < 0, "named below the plot"
+
+
+def test_what_is_added_later_stays_out_of_the_legend() -> None:
+    curve = fig_curve(SETTINGS, state="falling", low_s=0.0, named_s=180.0, high_s=None, mode="light")
+    add_other_rules(curve, 512, 512, "light")
+    add_trail(curve, SETTINGS, [20.0, 200.0], "light")
+    add_tried(curve, SETTINGS, CurvePoint(100.0, "falling"), "light")
+    assert [trace.name for trace in curve.data if trace.showlegend is not False] == ["jobs rule: 512", "previous rule: 512"]

@@ -1,3 +1,5 @@
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -8,49 +10,138 @@ from horde_policy.settings import AllowanceSettings
 from horde_policy.sources.demo import DEMO_FOLDER
 from horde_policy.sources.recorded import load_recorded
 from horde_policy.views.exports import headings
-from horde_policy.views.overview import board_columns, board_rows, export_frame, headline, pulse_tiles, shown_rows
+from horde_policy.views.overview import board_columns, board_rows, export_frame, pulse_tiles, shown_rows
+from horde_policy.views.overview_words import explanations, headline
 from horde_policy.views.state import SORTS, ViewState
 from horde_policy.views.status import status_line
+from horde_policy.views.tiles import age_tile
 from tests.unit.board.made import AT, listed, snapshot, worker
 
 RECORDED = Path(__file__).parents[3] / "data" / "recorded"
 SETTINGS = AllowanceSettings()
 
 
-def board(name: str = "demo") -> Board:
-    return make_board(load_recorded(DEMO_FOLDER if name == "demo" else RECORDED / name), SETTINGS)
+def board(name: str = "demo", size: int = 80) -> Board:
+    return make_board(load_recorded(DEMO_FOLDER if name == "demo" else RECORDED / name), SETTINGS, max_length=size)
 
 
 def link(**changes: Any) -> str:
     return repr(changes)
 
 
+NAMES = ["demo", *sorted(path.name for path in RECORDED.iterdir() if path.is_dir())]
+FULL, FLOOR, NOT_KNOWN = 0.0, 5000.0, None
+
+
+def made_of(queues: list[float | None], *, size: int = 80, **changes: Any) -> Board:
+    """A board of models m0, m1, … of 10 tok/s each, with these queues; null: not listed."""
+    workers = [worker(f"w{i}", f"m{i}", **changes) for i in range(len(queues))]
+    models = [listed(f"m{i}", queue) for i, queue in enumerate(queues) if queue is not None]
+    return make_board(snapshot(workers, models), SETTINGS, max_length=size)
+
+
 @pytest.mark.parametrize(
     ("queues", "text"),
     [
         ([], "No model is listed and no worker serves one"),
-        ([0.0], "The only model gives the full 4,096 tokens free"),
-        ([0.0, 0.0], "Every one of 2 models gives the full 4,096 tokens free"),
-        ([0.0, 1800.0], "1 of 2 models gives the full 4,096 tokens free"),
-        ([5000.0, 5000.0, 0.0, 0.0], "2 of 4 models give the full 4,096 tokens free; 2 at the floor"),
-        ([5000.0, 5000.0], "None of 2 models gives the full 4,096 tokens free; 2 at the floor"),
-        ([5000.0], "The only model does not give the full 4,096 tokens free; 1 at the floor"),
+        ([FULL], "Asked for 80 tokens, the only model gives the full allowance"),
+        ([FULL, FULL], "Asked for 80 tokens, every one of 2 models gives the full allowance"),
+        ([FULL, 1800.0], "Asked for 80 tokens, 1 of 2 models gives the full allowance"),
+        ([FLOOR, FLOOR, FULL, FULL], "Asked for 80 tokens, 2 of 4 models give the full allowance; 2 at the floor"),
+        ([FLOOR, FLOOR], "Asked for 80 tokens, none of 2 models gives the full allowance; 2 at the floor"),
+        ([FLOOR], "Asked for 80 tokens, the only model does not give the full allowance; 1 at the floor"),
+        ([NOT_KNOWN], "The allowance of the only model is not known"),
+        ([NOT_KNOWN] * 3, "The allowance of all 3 models is not known"),
+        ([NOT_KNOWN, FULL], "Asked for 80 tokens, 1 of 2 models gives the full allowance; 1 not known"),
+        ([NOT_KNOWN, FLOOR, FLOOR], "Asked for 80 tokens, the allowance of 1 of 3 models is not known; 2 at the floor"),
     ],
 )
-def test_the_headline_answers_whether_it_is_all_right(queues: list[float], text: str) -> None:
-    workers = [worker(f"w{i}", f"m{i}") for i in range(len(queues))]
-    made = make_board(snapshot(workers, [listed(f"m{i}", q) for i, q in enumerate(queues)]), SETTINGS)
-    assert headline(made.pulse, SETTINGS) == text
+def test_the_headline_answers_whether_it_is_all_right(queues: list[float | None], text: str) -> None:
+    assert headline(made_of(queues)) == text
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("size", [1, 80, 512, 1024, 4096, 16384])
+def test_what_is_not_known_is_never_counted_as_none_and_is_said_with_its_reason(name: str, size: int) -> None:
+    made = board(name, size)
+    unknown, sentence = made.pulse.states["unknown"], headline(made)
+    assert ("not known" in sentence) is bool(unknown)
+    assert not (unknown and ("none of" in sentence or "does not give" in sentence or "every one" in sentence))
+    assert any("not known" in text for text in explanations(made)) is bool(unknown)
+    tile = pulse_tiles(made.pulse, status_line(made.snapshot, name="x", state="ok", sentence="", now=AT))[0]
+    assert ("unknown" in str(tile["sub"])) is bool(unknown)
+    cells = {row.measure.models[0]: row.measure for row in made.rows}
+    for row in board_rows(shown_rows(made.rows, ViewState()), made, lambda models: models[0] if models else ""):
+        measure = cells.get(str(row.query), made.any_model.measure)
+        assert (row.cells["allowance"]["sub"] == "queue not reported") is (measure.allowance_tokens is None)  # type: ignore[index, call-overload]
+
+
+def test_the_recorded_workers_without_a_list_are_not_said_to_give_nothing() -> None:
+    made = board("production_2023-07")
+    assert headline(made) == "Asked for 80 tokens, the allowance of 8 of 12 models is not known; 4 take no such request"
+    assert explanations(made)[0].startswith("The source has no list of models: no queue is reported")
+    status = status_line(made.snapshot, name="x", state="ok", sentence="", now=AT)
+    tile = pulse_tiles(made.pulse, status)[0]
+    assert tile["sub"] == "4 too large, 8 unknown"
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("size", [1, 80, 512, 4096])
+def test_a_full_allowance_is_told_with_its_size_and_what_of_it_a_request_can_have(name: str, size: int) -> None:
+    made = board(name, size)
+    full = [row.measure for row in made.rows if row.measure.state == "full"]
+    if not full:
+        return
+    assert headline(made).startswith(f"Asked for {size:,} tokens, "), "the allowance is that of a size"
+    assert "tokens free" not in headline(made)
+    largest = [measure.largest_free_request_tokens or 0 for measure in full]
+    said = [text for text in explanations(made) if "full allowance" in text]
+    assert bool(said) is (min(largest) < SETTINGS.ceiling_tokens)
+    assert all(f"{n:,}" in said[0] for n in (min(largest), max(largest)) if said)
+
+
+def test_a_full_allowance_that_workers_take_needs_no_word() -> None:
+    assert explanations(made_of([FULL, FULL], max_length=4096)) == []
+    few = explanations(made_of([FULL, FULL], max_length=200))
+    assert few[0].endswith("the largest that is free on these 2 models now is 200 tokens.")
+
+
+def test_a_size_that_only_the_context_makes_too_large_says_so() -> None:
+    for changes, sub in (({"max_context_length": 1024}, "at a context of 2,048"), ({"max_length": 79}, None)):
+        made = made_of([FULL], **changes)
+        cell = board_rows(shown_rows(made.rows, ViewState()), made, link)[1].cells["state"]
+        assert isinstance(cell, dict)
+        assert (cell["state"], cell.get("sub")) == ("too_large", sub)
+    by_context = {row.model for row in board("production_2023-07").rows if row.measure.short_of_context}
+    assert len(by_context) == 4
+
+
+@pytest.mark.parametrize(
+    ("kind", "ticking", "label", "value", "sub"),
+    [
+        ("live", True, "Age of the data", "5 s", "29 Nov 2026 12:00:00 UTC"),
+        ("live", False, "Data of", "29 Nov 2026", "12:00:00 UTC; refresh is off"),
+        ("recorded", True, "Data of", "29 Nov 2026", "12:00:00 UTC; a recording"),
+    ],
+)
+def test_an_age_that_does_not_tick_gives_way_to_the_time_and_the_reason(
+    kind: Any, ticking: bool, label: str, value: str, sub: str
+) -> None:
+    status = status_line(
+        replace(snapshot([], []), source_kind=kind), name="x", state="ok", sentence="", now=AT + timedelta(seconds=5)
+    )
+    tile = age_tile(status, ticking=ticking)
+    assert (tile["label"], tile["value"], tile["sub"]) == (label, value, sub)
 
 
 def test_each_state_of_the_demo_is_named_and_the_bad_ones_in_its_headline() -> None:
     made = board()
     assert sum(made.pulse.states.values()) == made.pulse.models
     assert all(made.pulse.states[state] for state in made.pulse.states), "the demo shows every state"
-    assert headline(made.pulse, SETTINGS).endswith("; 2 at the floor, 1 without a worker")
+    assert headline(made).endswith("; 2 at the floor, 1 without a worker, 1 not known")
     status = status_line(made.snapshot, name="x", state="ok", sentence="", now=AT)
     tile = pulse_tiles(made.pulse, status)[0]
-    assert tile["sub"] == "6 falling, 2 other"
+    assert tile["sub"] == "6 falling, 1 too large, 1 unknown"
     assert [part["number"] for part in tile["parts"]] == [11, 6, 2, 1, 1, 1]  # type: ignore[attr-defined]
 
 
@@ -121,6 +212,7 @@ def test_totals_that_are_not_reported_leave_their_tiles_empty_and_without_a_unit
     tiles = {tile["label"]: tile for tile in pulse_tiles(made.pulse, status)}
     assert (tiles["Queued"]["value"], tiles["Queued"]["unit"]) == ("—", "")
     assert (tiles["Past minute"]["value"], tiles["Past minute"]["unit"]) == ("—", "")
+    assert tiles["Past minute"]["sub"] == "not reported"
     assert tiles["Combined speed"]["value"] == "10.0"
 
 

@@ -6,9 +6,9 @@ import pytest
 
 from horde_policy.board.rows import make_board
 from horde_policy.errors import Problem
-from horde_policy.frames.snapshot import Modes
+from horde_policy.frames.snapshot import Modes, SourceKind
 from horde_policy.settings import AllowanceSettings
-from horde_policy.views.overview import banner_text
+from horde_policy.views.overview_words import banner_text
 from horde_policy.views.status import problems_title, status_line
 from tests.unit.board.made import AT, snapshot, worker
 
@@ -42,6 +42,13 @@ def test_a_part_that_failed_alone_is_said_and_is_no_failing_source() -> None:
 def test_made_up_data_are_said_to_be() -> None:
     status = status_line(snapshot([], [], synthetic=True), name="x", state="ok", sentence="", now=AT)
     assert status.label == "recorded, synthetic data"
+
+
+@pytest.mark.parametrize(("kind", "limit_s"), [("live", 120.0), ("demo", None), ("recorded", None), ("history", None)])
+def test_only_what_is_live_can_turn_stale_in_the_browser(kind: SourceKind, limit_s: float | None) -> None:
+    old = replace(snapshot([], []), source_kind=kind)
+    status = status_line(old, name="x", state="ok", sentence="", now=AT + timedelta(minutes=6))
+    assert status.data(ticking=True, refresh_s=300)["age_limit_s"] == limit_s
 
 
 def test_before_the_first_answer_there_is_a_name_and_no_time() -> None:
