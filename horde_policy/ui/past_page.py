@@ -24,8 +24,6 @@ from horde_policy.views.text import escape_markdown, instant
 __all__ = ["offer_csv", "show_changes", "show_firing", "show_states", "show_trend", "sparks", "trail_waits"]
 
 TRAIL_POINTS = 60
-FIRING_SHOWN = 3
-"""So many alerts stand above the board, the gravest; the others are folded away, so that the board is on the first screen."""
 
 ZOOM = "Draw over the figure from left to right to look at a shorter range."
 
@@ -42,21 +40,14 @@ def sparks(opened: Opened, found: history.Past | str) -> dict[str | None, grid.C
 
 
 def show_firing(opened: Opened, found: history.Past | str) -> None:
-    """Show what fires, with since when; nothing where nothing does."""
-    if isinstance(found, str):
+    """Show what fires, with since when: a line, so that the board stays on the first screen, and the list under it."""
+    alerts = () if isinstance(found, str) else found.firing()
+    if isinstance(found, str) or not alerts:
         return
-    alerts = found.firing()
     rows = past.alert_rows(alerts, found.last, address.links(opened.state).elsewhere)
-    if rows:
-        _show_alerts(rows[:FIRING_SHOWN], "overview.firing")
-    if rows[FIRING_SHOWN:]:
-        with st.expander(past.more_firing(alerts[FIRING_SHOWN:]), icon=":material/notifications_active:"):
-            _show_alerts(rows[FIRING_SHOWN:], "overview.firing-more")
-
-
-def _show_alerts(rows: list[grid.Row], key: str) -> None:
-    alt = "Alerts that fire, with since when"
-    show_grid(past.ALERT_COLUMNS, rows, key=key, alt=alt, here="overview", target="model")
+    with st.expander(past.firing_line(alerts, found.last), icon=":material/notifications_active:"):
+        alt = "Alerts that fire, with since when"
+        show_grid(past.ALERT_COLUMNS, rows, key="overview.firing", alt=alt, here="overview", target="model")
 
 
 def show_states(opened: Opened, found: history.Past | str) -> None:

@@ -13,7 +13,7 @@ from horde_policy.settings import AllowanceSettings
 from horde_policy.views import grid
 from horde_policy.views.figures.history import Behind, Mark
 from horde_policy.views.history import Range, spark_points, thinned
-from horde_policy.views.text import age, count, instant, shortened, speed, visible
+from horde_policy.views.text import age, count, escape_markdown, instant, shortened, speed, visible
 from horde_policy.views.words import STATES
 
 __all__ = [
@@ -25,8 +25,8 @@ __all__ = [
     "behind",
     "change_rows",
     "changes_title",
+    "firing_line",
     "marks_within",
-    "more_firing",
     "noted_rows",
     "spark",
     "states_over",
@@ -45,6 +45,9 @@ ALERTS: Final = {
     "small_free_request": "largest free request too small",
     "stale": "the data are stale",
 }
+
+ALERTS_NAMED: Final = 3
+"""So many alerts stand in the line above the board; the list under it has all."""
 
 ALERT_COLUMNS: Final = [
     grid.Column(key="model", label="Firing", kind="name"),
@@ -69,17 +72,24 @@ def alert_rows(alerts: Sequence[Alert], now: datetime, link: Callable[..., str])
     ]
 
 
-def more_firing(alerts: Sequence[Alert]) -> str:
-    """Return how many more alerts fire, and which, for the title of what folds them away.
+def firing_line(alerts: Sequence[Alert], now: datetime) -> str:
+    """Return what fires in one line, the gravest with since when, for the title of what folds the list (Markdown).
 
     >>> from datetime import UTC
     >>> at = datetime(2026, 11, 29, tzinfo=UTC)
-    >>> more_firing([Alert(rule="at_floor", model=name, since=at) for name in "ab"] + [Alert(rule="stale", model=None, since=at)])
-    '3 more fire: 2 at the floor, 1 the data are stale'
+    >>> firing = [Alert(rule="at_floor", model=name, since=at) for name in "abcd"]
+    >>> print(firing_line(firing, at + timedelta(hours=2)))
+    **4 alerts fire**: a at the floor for 2 h 0 min · b at the floor for 2 h 0 min · c at the floor for 2 h 0 min · 1 more
     """
-    counted = {rule: sum(alert.rule == rule for alert in alerts) for rule in ALERTS}
-    told = ", ".join(f"{count(number)} {ALERTS[rule]}" for rule, number in counted.items() if number)
-    return f"{count(len(alerts))} more {'fires' if len(alerts) == 1 else 'fire'}: {told}"
+    told = [
+        f"{'the source' if alert.model is None else shortened(visible(alert.model), 40)} {ALERTS[alert.rule]} "
+        f"for {age((now - alert.since).total_seconds())}"
+        for alert in alerts[:ALERTS_NAMED]
+    ]
+    if len(alerts) > ALERTS_NAMED:
+        told.append(f"{count(len(alerts) - ALERTS_NAMED)} more")
+    head = "1 alert fires" if len(alerts) == 1 else f"{count(len(alerts))} alerts fire"
+    return f"**{head}**: {escape_markdown(' · '.join(told))}"
 
 
 # --- what changed -----------------------------------------------------------------------------------------------------------

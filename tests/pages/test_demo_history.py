@@ -36,8 +36,10 @@ def test_the_overview_has_lines_range_alerts_and_changes(app: NewApp) -> None:
     lines = [row["cells"].get("trend") for row in rows.values()]
     assert sum(line is not None for line in lines) >= 20
     assert any(caption.endswith("UTC, synthetic") for caption in captions(shown))
-    assert len(shown.part("overview.firing")["rows"]) == 3
-    assert any(str(expander.label).startswith("3 more fire") for expander in shown.test.expander)
+    assert len(shown.part("overview.firing")["rows"]) == 6
+    (line,) = [str(expander.label) for expander in shown.test.expander if "alerts fire" in str(expander.label)]
+    assert line.startswith("**6 alerts fire**")
+    assert line.endswith("3 more")
     changed = shown.rows("overview.changes")
     assert "lamplighter left" in changed["koboldcpp/Fernery-24B-v1.1"]["cells"]["why"]["text"]
     assert any(str(header.value) == "Models by state over the range" for header in shown.test.header)
