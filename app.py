@@ -36,6 +36,32 @@ SECTIONS = {
             "Where do the figures come from, how old are they, and what is wrong with them?",
         ),
     ],
+    "Review": [
+        shell.PageEntry(
+            PAGES / "review" / "week.py",
+            "week",
+            "Week",
+            ":material/summarize:",
+            "What did the production week show?",
+            live=False,
+        ),
+        shell.PageEntry(
+            PAGES / "review" / "decisions.py",
+            "decisions",
+            "Decisions",
+            ":material/rule:",
+            "Who got what, and what would another ceiling or floor have given?",
+            live=False,
+        ),
+        shell.PageEntry(
+            PAGES / "review" / "waits.py",
+            "waits",
+            "Waits",
+            ":material/hourglass_top:",
+            "Were the estimates honest, and what did payers wait?",
+            live=False,
+        ),
+    ],
     "Lab": [
         shell.PageEntry(
             PAGES / "lab" / "replay.py",

@@ -83,6 +83,26 @@ def leave_and_join(estimator: Estimator, worker: Worker) -> None:
     estimator.add_worker(worker)
 
 
+def new_sizes_us(queued: int, calls: int = 40) -> tuple[list[float], list[float]]:
+    """Return the times of letting in workers of sizes that nobody declared before, by the clock and of the processor alone."""
+    served = Served(queued, seed=11, new_lists=False)
+    times: list[float] = []
+    own: list[float] = []
+    for number in range(calls):
+        worker = Worker(
+            worker_id=f"new{number}",
+            models=tuple(served.rng.sample(MODELS, 3)),
+            max_length=served.rng.randrange(81, 4095),
+            max_context_length=served.rng.randrange(1025, 16383),
+            speed_tok_per_s=12.0,
+            measured=True,
+        )
+        before = time.process_time()
+        times.append(timed(partial(served.estimator.add_worker, worker)))
+        own.append((time.process_time() - before) * 1e6)
+    return times, own
+
+
 def quantile(times_us: list[float], share: float) -> float:
     return sorted(times_us)[min(len(times_us) - 1, int(share * len(times_us)))]
 
@@ -181,6 +201,10 @@ def main() -> None:
     growth = medians[QUEUES[-1]] / medians[QUEUES[0]]
     measure(10_000, rounds=4_000, new_lists=True)
     print("(the last line: every request names three models as nobody did before)")
+    for queued in QUEUES:
+        for kind, times in zip(("by the clock", "of the processor"), new_sizes_us(queued), strict=True):
+            told = f"median {statistics.median(times):,.0f}, worst {max(times):,.0f} µs {kind}"
+            print(f"{queued:,} queued, a worker of sizes that nobody declared before: {told}")
     print(f"growth of the median from {QUEUES[0]:,} to {QUEUES[-1]:,} queued: {growth:.1f}×")
     print(f"10,000 queued: {at:.1f} µs; target {TARGET_US:g} µs {'met' if at <= TARGET_US else 'MISSED'}, aim {AIM_US:g} µs")
     cost_of_no_sdk()

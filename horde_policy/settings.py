@@ -18,6 +18,8 @@ from horde_policy.units import MAX_LENGTH_LIMIT_TOKENS
 
 __all__ = [
     "ENVIRONMENT_NAMES",
+    "LARGEST_SETTING",
+    "SMALLEST_DIVISOR",
     "Ahead",
     "AllowanceSettings",
     "Client",
@@ -28,6 +30,12 @@ __all__ = [
     "settings_from_file",
     "settings_from_pairs",
 ]
+
+LARGEST_SETTING = 1e9
+"""The most that a mark of the wait in seconds (thirty years), an assumed speed or a jobs rule's threads may be (A4)."""
+
+SMALLEST_DIVISOR = 0.001
+"""The least that what is divided by may be, an assumed speed or a jobs rule's threads: every wait stays finite (A4)."""
 
 Ahead = Literal["queue_order", "all"]
 Rule = Literal["allowance", "old", "jobs", "everyone_free", "no_one_free"]
@@ -67,11 +75,14 @@ def _finite(value: float) -> bool:
         return False
 
 
-def _check_real(setting: str, value: object, *, above: float | None = None, least: float | None = None) -> None:
-    bound = f"above {above:g}" if above is not None else f"of at least {least:g}" if least is not None else ""
+def _check_real(
+    setting: str, value: object, *, above: float | None = None, least: float | None = None, most: float | None = None
+) -> None:
+    lower = f"above {above:g}" if above is not None else f"of at least {least:g}" if least is not None else ""
+    bound = lower if most is None else f"{lower} and at most {most:,.0f}"
     ok = not isinstance(value, bool) and isinstance(value, int | float) and _finite(value)
     if ok and isinstance(value, int | float):
-        ok = (above is None or value > above) and (least is None or value >= least)
+        ok = (above is None or value > above) and (least is None or value >= least) and (most is None or value <= most)
     if not ok:
         raise ConfigError(setting, value, f"must be a finite number {bound}".rstrip())
 
@@ -95,15 +106,15 @@ class AllowanceSettings:
     ceiling_tokens, floor_tokens
         Output tokens at a wait at or below ``wait_full_s`` and at or above ``wait_floor_s``; 1 ≤ floor ≤ ceiling ≤ 16384.
     wait_full_s, wait_floor_s
-        The two marks in seconds; 0 ≤ full < floor, finite.
+        The two marks in seconds; 0 ≤ full < floor ≤ 1e9.
     assumed_speed_tok_per_s
-        What an unmeasured worker counts (A8).
+        What an unmeasured worker counts (A8); 0.001 to 1e9.
     ahead
         What counts as queued ahead (A7): by ``queue_order``, or ``all`` that waits.
     count_threads
         Whether a worker's speed counts once for each of its threads (A7; off by default).
     jobs_rule_floor_per_thread
-        Competing jobs per eligible thread at which the jobs rule (A30) reaches the floor.
+        Competing jobs per eligible thread at which the jobs rule (A30) reaches the floor; 0.001 to 1e9.
 
     Examples
     --------
@@ -129,14 +140,14 @@ class AllowanceSettings:
         if self.floor_tokens > self.ceiling_tokens:
             rule = f"must not be above ceiling_tokens, which is {self.ceiling_tokens}"
             raise ConfigError("floor_tokens", self.floor_tokens, rule)
-        _check_real("wait_full_s", self.wait_full_s, least=0)
-        _check_real("wait_floor_s", self.wait_floor_s, above=0)
+        _check_real("wait_full_s", self.wait_full_s, least=0, most=LARGEST_SETTING)
+        _check_real("wait_floor_s", self.wait_floor_s, above=0, most=LARGEST_SETTING)
         if self.wait_full_s >= self.wait_floor_s:
             raise ConfigError("wait_full_s", self.wait_full_s, f"must be below wait_floor_s, which is {self.wait_floor_s}")
-        _check_real("assumed_speed_tok_per_s", self.assumed_speed_tok_per_s, above=0)
+        _check_real("assumed_speed_tok_per_s", self.assumed_speed_tok_per_s, least=SMALLEST_DIVISOR, most=LARGEST_SETTING)
         _check_choice("ahead", self.ahead, get_args(Ahead))
         _check_flag("count_threads", self.count_threads)
-        _check_real("jobs_rule_floor_per_thread", self.jobs_rule_floor_per_thread, above=0)
+        _check_real("jobs_rule_floor_per_thread", self.jobs_rule_floor_per_thread, least=SMALLEST_DIVISOR, most=LARGEST_SETTING)
 
     def changed(self, **changes: object) -> Self:
         """Return the settings with some values replaced, checked again.

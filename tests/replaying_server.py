@@ -196,6 +196,10 @@ class ReplayingServer:
             else:
                 self._failures.pop(on, None)
 
+    def release(self) -> None:
+        """Drop what hangs, now and from now on."""
+        self._released.set()
+
     def answer_with(self, path: str, file: Path) -> None:
         """Let a path answer what a file recorded, whatever is asked of it."""
         read = recorded_reply(file)

@@ -1,4 +1,4 @@
-"""The alert conditions of issue 3 as a state machine over successive boards, pure: a state and a board give the next state.
+"""The alert conditions as a state machine over successive boards, pure: a state and a board give the next state.
 
 A condition holds, does not hold, or is not known; what is not known neither starts nor ends an alert that fires, and one that is
 pending begins anew after it. Durations are measured in the data's own time, never across a gap in it, so a source that stands

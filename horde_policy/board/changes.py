@@ -1,4 +1,4 @@
-"""What changed between two looks: which model's allowance moved, and by what, ranked (issue 3).
+"""What changed between two looks: which model's allowance moved, and by what, ranked.
 
 The change of an allowance has two causes, the queue and the pool. Each one's part is the mean of what it does before and
 after the other has changed, so that the two parts add up to the whole change whatever the order. What a single worker did

@@ -1,4 +1,4 @@
-"""The board as a document for machines: what ``snapshot --json`` and ``allowance --json`` print (issue 2, "Must show" 1, 2)."""
+"""The board as a document for machines: what ``snapshot --json`` and ``allowance --json`` print (A5, A8, A9)."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime

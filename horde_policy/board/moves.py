@@ -1,4 +1,4 @@
-"""What moves an allowance: the queue, a worker lost or added, other settings; and what it takes to get it back (issue 3).
+"""What moves an allowance: the queue, a worker lost or added, other settings; and what it takes to get it back.
 
 A what-if starts from one snapshot's figures and changes only what is said; nobody's behaviour is guessed (that is a replay).
 """

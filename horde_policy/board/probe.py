@@ -1,4 +1,4 @@
-"""A probe: what a horde says to a dry run of a model and size, ours beside it, and why the two may differ (issue 3; A21, A24).
+"""A probe: what a horde says to a dry run of a model and size, ours beside it, and why the two may differ (A21, A24).
 
 At most one probe a model and minute, counted over all processes that share a folder; nothing is ever queued
 (:class:`horde_policy.sources.dry_run.OnlyDryRuns`).

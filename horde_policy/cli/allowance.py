@@ -1,4 +1,4 @@
-"""``allowance``: one request that names all of the given models, at several sizes (issue 2, "Must show" 2)."""
+"""``allowance``: one request that names all of the given models, at several sizes (A7, A9)."""
 
 import difflib
 import json

@@ -4,7 +4,7 @@ import json
 import sys
 from decimal import ROUND_UP, Decimal
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich import box
@@ -24,6 +24,9 @@ from horde_policy.clock import SystemClock
 from horde_policy.errors import ConfigError, InputError
 from horde_policy.views.budget_inputs import PricedRequests, from_file, from_trace, priced_model
 from horde_policy.views.budget_state import BudgetState, asks_from_text
+
+if TYPE_CHECKING:  # numba is loaded only where something is replayed
+    from horde_policy.budget.simulate import BudgetReplay
 
 __all__ = ["register"]
 
@@ -67,15 +70,13 @@ def replay(
     sizes = _whole_numbers(reserve, "reserve") or list(DEFAULT_RESERVES)
     table = load_prices(prices)
     given = _given_requests(requests, table, model=model, asks=asks, pace=pace, input_ratio=input_ratio)
-    frame = given.frame
-    result = replay_budget(frame, table, limit, reserves=sizes, window=window, zone=zone)  # type: ignore[arg-type]
+    result = replay_budget(given.frame, table, limit, reserves=sizes, window=window, zone=zone)  # type: ignore[arg-type]
     try:
         result.run.write_parquet(out)
     except OSError as error:
         raise InputError("output", "file", str(out), f"cannot be written: {error.strerror or error}") from error
-    rows = result.summary.to_dicts()
     if as_json:
-        settings = [{name: _money(name, value) for name, value in row.items()} for row in rows]
+        settings = [{name: _money(name, value) for name, value in row.items()} for row in result.summary.to_dicts()]
         problems = [problem.text for problem in result.problems]
         _print_json(
             {
@@ -88,26 +89,7 @@ def replay(
             }
         )
         return
-    shown = _table(
-        "setting", "admitted", "early", "at limit", "unpriced", "cut", "used", "overspend", "largest bound", "most open"
-    )
-    for row in rows:
-        unbounded = " + unbounded" if row["unbounded"] else ""
-        shown.add_row(
-            row["setting"] + (" (default)" if row["is_default"] else ""),
-            *(f"{row[name]:,}" for name in ("admitted", "refused_early", "refused_at_limit", "refused_unpriced", "cut")),
-            f"{row['utilisation_ratio']:.1%}",
-            money_text(row["overspend_pico"]),
-            money_text(row["largest_bound_pico"]) + unbounded,
-            f"{row['peak_open']:,}",
-        )
-    console = _console()
-    console.print(f"{frame.height:,} requests, limit {money_text(result.limit_pico)} a window ({window}, {escape(zone)})")
-    if given.assumed:
-        console.print(escape("assumed, since a trace does not say: " + "; ".join(given.assumed)))
-    console.print(shown)
-    for problem in result.problems:
-        console.print(f"{problem.level}: {escape(problem.text)}")
+    _print_replay(given, result)
 
 
 @budget_app.command("status")
@@ -199,6 +181,30 @@ def _given_requests(path: Path, table: PriceTable, *, model: str, asks: str, pac
         return from_file(load_requests(path), path.name, most=None)
     chosen = BudgetState(asks=asks_from_text(asks), pace_tok_per_s=pace, input_ratio=input_ratio, model=model)
     return from_trace(load_trace(path), path.name, priced_model(chosen, table), table, chosen, most=None)
+
+
+def _print_replay(given: PricedRequests, result: "BudgetReplay") -> None:
+    shown = _table(
+        "setting", "admitted", "early", "at limit", "unpriced", "cut", "used", "overspend", "largest bound", "most open"
+    )
+    for row in result.summary.iter_rows(named=True):
+        unbounded = " + unbounded" if row["unbounded"] else ""
+        shown.add_row(
+            row["setting"] + (" (default)" if row["is_default"] else ""),
+            *(f"{row[name]:,}" for name in ("admitted", "refused_early", "refused_at_limit", "refused_unpriced", "cut")),
+            f"{row['utilisation_ratio']:.1%}",
+            money_text(row["overspend_pico"]),
+            money_text(row["largest_bound_pico"]) + unbounded,
+            f"{row['peak_open']:,}",
+        )
+    console = _console()
+    budget = f"{money_text(result.limit_pico)} a window ({result.window}, {escape(result.zone)})"
+    console.print(f"{given.frame.height:,} requests, limit {budget}")
+    if given.assumed:
+        console.print(escape("assumed, since a trace does not say: " + "; ".join(given.assumed)))
+    console.print(shown)
+    for problem in result.problems:
+        console.print(f"{problem.level}: {escape(problem.text)}")
 
 
 def _whole_numbers(given: list[str] | None, option: str) -> list[int]:

@@ -13,7 +13,9 @@ import typer
 from horde_policy.cli.review_options import (
     FilesArgument,
     FromOption,
+    HistoryOption,
     JsonOption,
+    KeptOption,
     MappingOption,
     ToOption,
     listed,
@@ -69,7 +71,7 @@ def register(app: typer.Typer) -> None:
 
 
 def decisions(
-    files: FilesArgument,
+    files: FilesArgument = None,
     by: ByOption = None,
     where: WhereOption = None,
     step: StepOption = None,
@@ -79,6 +81,8 @@ def decisions(
     against_from: AgainstFromOption = None,
     against_to: AgainstToOption = None,
     what_if_: WhatIfOption = None,
+    history: HistoryOption = None,
+    kept: KeptOption = None,
     mapping: MappingOption = None,
     settings: SettingsOption = None,
     set_: SetOption = None,
@@ -96,9 +100,9 @@ def decisions(
     comparing = against is not None or against_from is not None or against_to is not None
     if comparing and "time" in dimensions:
         raise InputError("--by", "", "time", "has no place in a comparison")
-    exported = load_exported(files, mapping, from_, to)
+    exported = load_exported(files, mapping, from_, to, history=history, kept=kept)
     own = filtered(exported.decisions, keep)
-    other = load_exported(against or files, mapping, against_from, against_to) if comparing else None
+    other = _compared(against, files, mapping, against_from, against_to, history, kept) if comparing else None
     rows = decompose(own, dimensions, step=width) if other is None else compare(own, filtered(other.decisions, keep), dimensions)
     answer = None if changed is None else what_if(own, in_force, changed)
     if as_json:
@@ -107,6 +111,21 @@ def decisions(
         _print_csv(rows, dimensions, exported, in_force, keep, compared=other is not None)
     else:
         _print_tables(exported, dimensions, rows, other, answer)
+
+
+def _compared(
+    against: list[Path] | None,
+    files: list[Path] | None,
+    mapping: Path | None,
+    start: str | None,
+    end: str | None,
+    history: str | None,
+    kept: str | None,
+) -> Exported:
+    """Return what is compared with: other files if they are given, else another range of the same."""
+    if against:
+        return load_exported(against, mapping, start, end)
+    return load_exported(files, mapping, start, end, history=history, kept=kept)
 
 
 def _words_kept(where: list[str] | None) -> dict[str, tuple[object, ...]]:

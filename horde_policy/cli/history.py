@@ -1,6 +1,7 @@
-"""``history info|prune|export|import``: what a history holds, and moving or cutting it (issue 3)."""
+"""``history info|prune|export|import|collect``: what a history holds, moving or cutting it, keeping exports (issues 3, 4)."""
 
 import json
+import sys
 from dataclasses import asdict
 from datetime import timedelta
 from pathlib import Path
@@ -13,10 +14,12 @@ from horde_policy.cli.sources_option import instant_named
 from horde_policy.clock import SystemClock
 from horde_policy.errors import InputError
 from horde_policy.history.export import export_history
+from horde_policy.history.kept import DEFAULT_NAME, KeptExport, keep_samples, kept_exports, prune_kept
 from horde_policy.history.status import RecorderStatus, recorder_statuses
 from horde_policy.history.store import HistoryStore
 from horde_policy.history.transfer import import_history
 from horde_policy.history.upkeep import StoreInfo, compact, prune, store_info
+from horde_policy.views.text import visible
 
 __all__ = ["register"]
 
@@ -31,11 +34,16 @@ ToOption = Annotated[str | None, typer.Option("--to", metavar="T", help="Up to t
 
 def register(app: typer.Typer) -> None:
     """Add the commands to the app."""
-    group = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Look at a history, prune, export or import it.")
+    group = typer.Typer(
+        no_args_is_help=True,
+        rich_markup_mode=None,
+        help="Look at a history, prune, export or import it; keep metrics exports in it.",
+    )
     group.command("info")(info)
     group.command("prune")(prune_history)
     group.command("export")(export)
     group.command("import")(import_)
+    group.command("collect")(collect)
     app.add_typer(group, name="history")
 
 
@@ -48,18 +56,21 @@ def info(
     opened = HistoryStore(store, read_only=True)
     try:
         found = store_info(opened, check=check)
+        kept = kept_exports(opened)
         standing = recorder_statuses(opened, SystemClock().now())
     finally:
         opened.close()
     if as_json:
-        print(json.dumps(_document(found, standing), indent=2))
+        print(json.dumps(_document(found, standing, kept), indent=2))
     else:
         _print_info(found, standing)
+        for one in kept:
+            console().print(safe(_kept_sentence(one)), soft_wrap=True)
     if found.damages:
         raise typer.Exit(2)
 
 
-def _document(found: StoreInfo, standing: tuple[RecorderStatus, ...]) -> dict[str, Any]:
+def _document(found: StoreInfo, standing: tuple[RecorderStatus, ...], kept: tuple[KeptExport, ...]) -> dict[str, Any]:
     by_source = {one.source: one for one in standing}
     sources = []
     for one in found.sources:
@@ -67,7 +78,15 @@ def _document(found: StoreInfo, standing: tuple[RecorderStatus, ...]) -> dict[st
         told = None if recorder is None else asdict(recorder) | {"sentence": recorder.sentence()}
         sources.append({**asdict(span), "gaps": one.gaps, "gap_s": one.gap_s, "events": one.events, "recorder": told})
     damages = None if found.damages is None else list(found.damages)
-    document = {"store": found.name, "bytes": found.bytes_, "rows": found.rows, "sources": sources, "damages": damages}
+    exports = [asdict(one) for one in kept]
+    document = {
+        "store": found.name,
+        "bytes": found.bytes_,
+        "rows": found.rows,
+        "sources": sources,
+        "exports": exports,
+        "damages": damages,
+    }
     return dict(json.loads(json.dumps(document, default=lambda at: at.isoformat())))
 
 
@@ -110,6 +129,7 @@ def prune_history(
         told = prune(opened, cut, source)
         if source is not None and not told:
             raise InputError("history", "source", source, "is not in the store")
+        days = 0 if source is not None else prune_kept(opened, cut)
         if give_back:
             compact(opened)
     finally:
@@ -117,7 +137,8 @@ def prune_history(
     document = [
         {"source": one.source, "polls": one.polls, "kept_from": one.kept_from and one.kept_from.isoformat()} for one in told
     ]
-    _tell(document, as_json, [f"{one['source']}: {one['polls']:,} polls pruned" for one in document])
+    lines = [f"{one['source']}: {one['polls']:,} polls pruned" for one in document]
+    _tell(document, as_json, [*lines, *([f"{days:,} days of kept metrics pruned"] if days else [])])
 
 
 def export(
@@ -154,6 +175,48 @@ def import_(
         opened.close()
     lines = [f"{one.source}: {one.polls:,} of {one.of_polls:,} polls were new, and {one.events:,} events" for one in told]
     _tell([asdict(one) for one in told], as_json, lines)
+
+
+def collect(
+    store: StoreArgument,
+    files: Annotated[list[Path], typer.Argument(metavar="FILE…", help="Exported metrics, or folders of them.")],
+    name: Annotated[str, typer.Option("--name", metavar="NAME", help="What they are kept under.")] = DEFAULT_NAME,
+    mapping: Annotated[
+        Path | None, typer.Option("--mapping", metavar="FILE", help="What exports do not say of themselves (TOML).")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Keep exported metrics in a history, made if it is not there: merged with what is kept, nothing is counted twice.
+
+    Daily exports so become a week, which decisions, waits and week read with --history.
+    """
+    # read here and not above: only this command needs the readers
+    from horde_policy.imports import load_mapping, read_samples
+    from horde_policy.review.loading import about_exports, export_files
+
+    title, synthetic = about_exports(files)
+    samples, _, problems = read_samples(export_files(files), mapping=None if mapping is None else load_mapping(mapping))
+    opened = HistoryStore(store)
+    try:
+        kept = keep_samples(opened, samples, name=name, title=title, synthetic=synthetic)
+        whole = next(one for one in kept_exports(opened) if one.name == name)
+    finally:
+        opened.close()
+    for problem in problems:
+        print(visible(f"{problem.level}: {problem.subject}: {problem.text}"), file=sys.stderr)
+    document = {"changed_days": kept.days, "of_days": kept.of_days, "kept": _kept_document(whole)}
+    _tell(document, as_json, [f"{kept.days:,} of {kept.of_days:,} days changed", _kept_sentence(whole)])
+
+
+def _kept_document(kept: KeptExport) -> dict[str, Any]:
+    return dict(json.loads(json.dumps(asdict(kept), default=lambda at: at.isoformat())))
+
+
+def _kept_sentence(kept: KeptExport) -> str:
+    span = "" if kept.first is None else f" from {kept.first:%Y-%m-%d %H:%M} to {kept.last:%Y-%m-%d %H:%M} UTC"
+    asked = "" if kept.collected_to is None else f", collected up to {kept.collected_to:%Y-%m-%d %H:%M} UTC"
+    made_up = " (made up)" if kept.synthetic else ""
+    return f"metrics of {kept.name}{made_up}: {kept.days:,} days{span}, {kept.bytes_ / 1e6:,.1f} MB{asked}"
 
 
 def _existing(store: str) -> HistoryStore:

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 
 import typer
+from typer.exceptions import TyperException
 
 from horde_policy.errors import HordePolicyError, SourceError
 
@@ -60,13 +61,28 @@ def main(arguments: Sequence[str]) -> int:
     # Only the command that is asked for is imported: the compiler behind a replay takes seconds and a recorder runs for months.
     app = build_app((named,)) if named in COMMAND_MODULES else build_app()
     try:
-        app(args=list(arguments), prog_name="python -m horde_policy", standalone_mode=True)
+        code = app(args=list(arguments), prog_name="python -m horde_policy", standalone_mode=False)
+    except TyperException as error:
+        print(_usage_line(error), file=sys.stderr)
+        return EXIT_BAD_INPUT
+    except typer.Abort:
+        print("error: interrupted", file=sys.stderr)
+        return 1
     except SystemExit as leaving:
         return leaving.code if isinstance(leaving.code, int) else EXIT_BAD_INPUT
     except HordePolicyError as error:
         print(f"error: {error}", file=sys.stderr)
         return EXIT_UNREACHABLE if isinstance(error, SourceError) else EXIT_BAD_INPUT
-    return 0
+    return code if isinstance(code, int) else 0
+
+
+def _usage_line(error: TyperException) -> str:
+    """Return a usage error as one line that names the command; where nothing was asked, the help that stands in its place."""
+    text = error.format_message()
+    if text.startswith("Usage:"):
+        return text
+    command = getattr(getattr(error, "ctx", None), "command_path", "python -m horde_policy")
+    return f"error: {' '.join(text.split()).rstrip('.')}; see {command} --help"
 
 
 def run() -> None:

@@ -11,7 +11,7 @@ from horde_policy.board.measure import check_context, check_size
 from horde_policy.board.probe import ProbePace, Prober, ProbeResult, probe_folder
 from horde_policy.cli.measure_table import console, safe
 from horde_policy.cli.settings_option import SetOption, SettingsOption, allowance_settings
-from horde_policy.cli.sources_option import URL_VARIABLE, UrlOption
+from horde_policy.cli.sources_option import URL_VARIABLE, UrlOption, named_address
 from horde_policy.clock import SystemClock
 from horde_policy.errors import InputError, SourceError
 from horde_policy.sources.catalogue import CONTACT_SETTING
@@ -48,18 +48,18 @@ def probe(
     check_size(max_length)
     check_context(max_context_length)
     in_force = allowance_settings(os.environ, settings, set_)
-    address = url if url is not None else os.environ.get(URL_VARIABLE, "").strip()
+    setting, address = named_address(url, os.environ)
     if not address:
         raise InputError("--url", "", url, f"must be given, here or as {URL_VARIABLE} in the environment")
     clock = SystemClock()
     agent = client_agent(os.environ.get(CONTACT_SETTING))
-    with DryRunClient(address, setting="--url", clock=clock, agent=agent) as client:
+    with DryRunClient(address, setting=setting, clock=clock, agent=agent) as client:
         prober = Prober(client, ProbePace(probe_folder(os.environ)), clock=clock)
         left_s = prober.wait_s(model)
         if left_s > 0:  # before anything else is asked of the horde
             raise InputError("probe", "", model, f"was probed less than a minute ago; again in {left_s:.0f} s")
         try:
-            snapshot = fetch_snapshot(address, clock=clock, agent=agent)
+            snapshot = fetch_snapshot(address, clock=clock, agent=agent, setting=setting)
         except SourceError:  # the probe's answer says why, if it gets one
             snapshot = None
         result = prober.probe(model, max_length, snapshot, in_force, context_tokens=max_context_length)

@@ -14,8 +14,8 @@ from rich.table import Table
 from horde_policy.cli.measure_table import console, safe
 from horde_policy.errors import InputError, Problem
 from horde_policy.imports import load_mapping
-from horde_policy.review.exported import Exported
-from horde_policy.review.loading import load_exports
+from horde_policy.review.exported import Exported, ExportFile
+from horde_policy.review.loading import exported_kept, load_exports
 from horde_policy.review.ranges import TimeRange
 from horde_policy.views.review_words import bounds_text, span_text
 from horde_policy.views.text import visible
@@ -23,7 +23,9 @@ from horde_policy.views.text import visible
 __all__ = [
     "FilesArgument",
     "FromOption",
+    "HistoryOption",
     "JsonOption",
+    "KeptOption",
     "MappingOption",
     "ToOption",
     "listed",
@@ -35,7 +37,14 @@ __all__ = [
 ]
 
 FilesArgument = Annotated[
-    list[Path], typer.Argument(metavar="FILE…", help="Exported metrics of any supported form, or folders of them.")
+    list[Path] | None, typer.Argument(metavar="FILE…", help="Exported metrics of any supported form, or folders of them.")
+]
+HistoryOption = Annotated[
+    str | None,
+    typer.Option("--history", metavar="STORE", help="Read the exports that a history keeps, instead of files (history collect)."),
+]
+KeptOption = Annotated[
+    str | None, typer.Option("--kept", metavar="NAME", help="Which of those that the history keeps; needed if there are several.")
 ]
 MappingOption = Annotated[
     Path | None,
@@ -63,16 +72,42 @@ def instant_of(option: str, text: str | None) -> datetime | None:
         raise InputError(option, "", text, "must be an instant as 2026-11-29T12:00:00Z") from error
 
 
-def load_exported(files: Sequence[Path], mapping: Path | None, start: str | None, end: str | None) -> Exported:
-    """Return the counts of exported files inside the range that the options name.
+def load_exported(
+    files: Sequence[Path] | None,
+    mapping: Path | None,
+    start: str | None,
+    end: str | None,
+    *,
+    history: str | None = None,
+    kept: str | None = None,
+) -> Exported:
+    """Return the counts of exported files, or of the exports that a history keeps, inside the range that the options name.
 
     Raises
     ------
     InputError
-        A file cannot be read or is of no supported form, or the range makes no sense.
+        A file cannot be read or is of no supported form, the range makes no sense, or both files and a history are given.
+    StoreError
+        The history cannot be read, or keeps no exports.
     """
     span = TimeRange(instant_of("--from", start), instant_of("--to", end))
-    return load_exports(files, mapping=None if mapping is None else load_mapping(mapping), span=span)
+    said = None if mapping is None else load_mapping(mapping)
+    if (history is None) == (not files):
+        raise InputError("FILE…", "", None, "or --history must be given, one of the two")
+    if history is None:
+        return load_exports(files or (), mapping=said, span=span)
+    # read here and not above: without a history none of it is needed
+    from horde_policy.history.kept import kept_samples
+    from horde_policy.history.store import HistoryStore
+
+    store = HistoryStore(history, read_only=True)
+    try:
+        samples, export = kept_samples(store, kept)
+    finally:
+        store.close()
+    read = ExportFile(name=export.name, form="history", samples=export.runs, skipped=0, first=export.first, last=export.last)
+    title = export.title or f"Metrics of {export.name}, kept in {store.name}"
+    return exported_kept(samples, read, title=title, synthetic=export.synthetic, mapping=said).within(span)
 
 
 def listed(given: Iterable[str] | None) -> list[str]:

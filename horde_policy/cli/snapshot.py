@@ -1,4 +1,4 @@
-"""``snapshot``: one look at a horde, a row a model (issue 2, "Must show" 1)."""
+"""``snapshot``: one look at a horde, a row a model (A5, A8, A9)."""
 
 import json
 import os

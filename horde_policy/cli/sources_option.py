@@ -26,6 +26,7 @@ __all__ = [
     "UrlOption",
     "instant_named",
     "load_snapshot",
+    "named_address",
 ]
 
 URL_VARIABLE = "HORDE_URL"
@@ -92,11 +93,24 @@ def load_snapshot(choice: SourceChoice, environment: Mapping[str, str], clock: C
         return _from_store(choice.store, clock.now() if choice.at is None else instant_named(choice.at))
     if choice.demo:
         return DemoSource(clock).load()
-    address = choice.url if choice.url is not None else environment.get(URL_VARIABLE, "").strip()
+    setting, address = named_address(choice.url, environment)
     if not address and choice.url is None:
         rule = f"is given: name one by --url, --recorded, --store or --demo, or by {URL_VARIABLE} in the environment"
         raise InputError("source", "", None, rule)
-    return fetch_snapshot(address, clock=clock, agent=client_agent(environment.get(CONTACT_SETTING)))
+    return fetch_snapshot(address, clock=clock, agent=client_agent(environment.get(CONTACT_SETTING)), setting=setting)
+
+
+def named_address(url: str | None, environment: Mapping[str, str]) -> tuple[str, str]:
+    """Return the setting that names a horde, and its address: the option, else the environment's; empty for neither.
+
+    Examples
+    --------
+    >>> named_address(None, {"HORDE_URL": "https://horde.example"}), named_address("https://a.example", {})
+    (('HORDE_URL', 'https://horde.example'), ('--url', 'https://a.example'))
+    """
+    if url is not None:
+        return "--url", url
+    return URL_VARIABLE, environment.get(URL_VARIABLE, "").strip()
 
 
 def instant_named(text: str) -> datetime:

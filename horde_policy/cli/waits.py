@@ -9,7 +9,9 @@ import typer
 from horde_policy.cli.review_options import (
     FilesArgument,
     FromOption,
+    HistoryOption,
     JsonOption,
+    KeptOption,
     MappingOption,
     ToOption,
     listed,
@@ -63,13 +65,15 @@ def register(app: typer.Typer) -> None:
 
 
 def waits(
-    files: FilesArgument,
+    files: FilesArgument = None,
     from_: FromOption = None,
     to: ToOption = None,
     over: OverOption = OVER_S,
     above: AboveOption = ABOVE,
     ratio: RatioOption = f"{RATIO:g}",
     quantiles: QuantileOption = None,
+    history: HistoryOption = None,
+    kept: KeptOption = None,
     mapping: MappingOption = None,
     settings: SettingsOption = None,
     set_: SetOption = None,
@@ -78,7 +82,7 @@ def waits(
     """Estimated against measured waits on the marks of the rule, by requester, and what can be known of funded waits."""
     wanted = _quantiles(quantiles)
     in_force = allowance_settings(os.environ, settings, set_)
-    exported = load_exported(files, mapping, from_, to)
+    exported = load_exported(files, mapping, from_, to, history=history, kept=kept)
     groups = [_group(exported, in_force, kind, requester, wanted) for kind, requester in _GROUPS]
     groups = [group for group in groups if group["n"] is not None]
     verdict = funded_verdict(exported.decisions, exported.waits, over_s=over, above=above, ratio=ratio_of(ratio))

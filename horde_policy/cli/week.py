@@ -12,7 +12,9 @@ from horde_policy.cli.measure_table import console, safe
 from horde_policy.cli.review_options import (
     FilesArgument,
     FromOption,
+    HistoryOption,
     JsonOption,
+    KeptOption,
     MappingOption,
     ToOption,
     load_exported,
@@ -52,7 +54,7 @@ def register(app: typer.Typer) -> None:
 
 
 def week(
-    files: FilesArgument,
+    files: FilesArgument = None,
     out: OutOption = None,
     from_: FromOption = None,
     to: ToOption = None,
@@ -61,6 +63,8 @@ def week(
     ratio: RatioOption = f"{RATIO:g}",
     app_url: AppOption = "",
     notes: NotesOption = None,
+    history: HistoryOption = None,
+    kept: KeptOption = None,
     mapping: MappingOption = None,
     settings: SettingsOption = None,
     set_: SetOption = None,
@@ -73,7 +77,7 @@ def week(
     noted = () if notes is None else load_annotations(notes)
     question = Question(over_s=over, above=above, ratio=ratio_of(ratio))
     in_force = allowance_settings(os.environ, settings, set_)
-    reviewed = review_week(load_exported(files, mapping, from_, to), in_force, question=question)
+    reviewed = review_week(load_exported(files, mapping, from_, to, history=history, kept=kept), in_force, question=question)
     if out is not None:
         write_whole(out, report_html(reviewed, made_at=SystemClock().now(), app_address=app_url, notes=noted).encode())
         print(f"written to {out}", file=sys.stderr)

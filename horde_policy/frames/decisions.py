@@ -90,10 +90,18 @@ def _rank(column: str) -> pl.Expr:
 
 
 def cell_rules(settings: AllowanceSettings) -> tuple[CellRule, ...]:
-    """Return the rules of horde.md §7.4, the first that applies being the one to show; the settings bound the allowances."""
+    """Return the rules of horde.md §7.4, the first that applies being the one to show; the settings bound the allowances.
+
+    Requested size and allowance in one bucket do not say which is larger, except in the bucket whose upper edge is the floor (by
+    default ``<=512``): every allowance in it is the floor itself, and no request in it is larger.
+    """
     asked, allowed, outcome = _rank("requested_size"), _rank("allowance_size"), pl.col("outcome")
     least, most = (SIZES.index(size_of(tokens)) for tokens in (settings.floor_tokens, settings.ceiling_tokens))
-    under = outcome.is_in(["funded", "refused"]) & (asked < allowed)
+    # the bucket that the floor ends holds no other allowance, so whatever was asked in it is under or at the allowance
+    ends_bucket = settings.floor_tokens in SIZE_EDGES_TOKENS
+    exact = (asked == allowed) & (allowed == least) if ends_bucket else pl.lit(value=False)
+    within = (asked < allowed) | exact
+    under = outcome.is_in(["funded", "refused"]) & within
     return (
         CellRule(
             "downgraded_chat",
@@ -122,21 +130,21 @@ def cell_rules(settings: AllowanceSettings) -> tuple[CellRule, ...]:
         CellRule(
             "refused_shared_key_under_allowance",
             "special",
-            "under the allowance; only slow_workers=false or a shared key short of its own kudos leads here (A20)",
+            "not over the allowance; only slow_workers=false or a shared key short of its own kudos leads here (A20)",
             under & (outcome == "refused") & (pl.col("requester") == "shared_key"),
         ),
-        CellRule("held_under_allowance", "special", "under the allowance; only slow_workers=false leads here (A20)", under),
+        CellRule("held_under_allowance", "special", "not over the allowance; only slow_workers=false leads here (A20)", under),
         CellRule(
             "downgraded_under_allowance",
             "special",
-            "a downgrade lowers to the allowance; from below it only slow_workers=false leads here (A16, A20)",
-            (outcome == "downgraded") & (asked < allowed),
+            "a downgrade lowers to the allowance; from no larger size only slow_workers=false leads here (A16, A20)",
+            (outcome == "downgraded") & within,
         ),
         CellRule(
             "same_bucket",
             "undecided",
             "requested size and allowance lie in one bucket, which does not say which of them is larger",
-            asked == allowed,
+            (asked == allowed) & ~exact,
         ),
     )
 

@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from sqlalchemy.exc import ArgumentError, DBAPIError, InterfaceError, NoSuchModuleError, OperationalError
 
 from horde_policy.errors import StoreError
-from horde_policy.history.tables import META, SCHEMA_VERSION, TABLES
+from horde_policy.history.tables import KEPT_DAYS, META, SCHEMA_VERSION, TABLES
 
 __all__ = ["BUSY_TIMEOUT_S", "Database", "from_microseconds", "store_url", "to_microseconds"]
 
@@ -146,7 +146,8 @@ class Database:
 
     def _create(self) -> None:
         with self.reading() as connection:
-            if sa.inspect(connection).has_table(META.name):
+            there = sa.inspect(connection)
+            if there.has_table(META.name) and there.has_table(KEPT_DAYS.name):
                 return
         with self.writing() as connection:
             TABLES.create_all(connection)

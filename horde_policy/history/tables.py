@@ -20,6 +20,8 @@ __all__ = [
     "DELIVERIES",
     "EVENTS",
     "GAPS",
+    "KEPT_DAYS",
+    "KEPT_EXPORTS",
     "LABELS",
     "META",
     "MODEL_QUEUES",
@@ -231,3 +233,27 @@ DELIVERIES = sa.Table(
     sa.Index("history_delivery_open", "source", "outcome"),
 )
 """What a webhook is to be told, one row a change, written with the change; ``outcome`` null: not delivered yet."""
+
+KEPT_EXPORTS = sa.Table(
+    "history_export",
+    TABLES,
+    sa.Column("export", sa.Integer, primary_key=True),
+    sa.Column("name", PlainText, nullable=False, unique=True),
+    sa.Column("title", PlainText, nullable=False),
+    sa.Column("synthetic", sa.Boolean, nullable=False),
+    sa.Column("collected_us", sa.BigInteger),
+)
+"""Metrics exports that are kept, by the name they are collected under; ``collected_us``: up to when a server was asked, null if
+none was. Added after the first stores were made: one that lacks it holds none."""
+
+KEPT_DAYS = sa.Table(
+    "history_export_day",
+    TABLES,
+    sa.Column("export", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("day", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("runs", sa.BigInteger, nullable=False),
+    sa.Column("first_us", sa.BigInteger, nullable=False),
+    sa.Column("last_us", sa.BigInteger, nullable=False),
+    sa.Column("body", sa.LargeBinary, nullable=False),
+)
+"""The samples of one UTC day (days since 1970, by the first sample of each run) as our own Parquet of samples."""

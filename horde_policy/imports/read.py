@@ -195,7 +195,13 @@ def _read(file: ExportFile, mapping: Mapping, limit_bytes: int) -> tuple[Samples
     content = Unpacked(file, limit_bytes)
     if content.damage is not None and not content.head:
         raise InputError("export", file.name, content.damage, "and nothing of it can be read")
-    form = detect(content.head, file.name)
+    try:
+        form = detect(content.head, file.name)
+    except InputError as error:
+        if content.damage is None:
+            raise
+        rule = "and too little of it can be read to tell its form"
+        raise InputError("export", file.name, content.damage, rule) from error
     if form == "parquet":
         builder = RunBuilder()
         samples = read_parquet(content)

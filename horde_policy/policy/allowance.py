@@ -54,6 +54,8 @@ def free_output_allowance(wait_s: float | None, settings: AllowanceSettings) -> 
 def allowance_expression(wait_s: pl.Expr, settings: AllowanceSettings) -> pl.Expr:
     """Return the curve as an expression: Float64 seconds in, Int64 tokens out, a null wait gives the floor (A5).
 
+    A wait that the scalar function refuses, negative or not a number, gives null: an expression cannot refuse one row.
+
     >>> waits = pl.DataFrame({"wait_s": [0.0, 75.0, None]})
     >>> waits.select(allowance_expression(pl.col("wait_s"), AllowanceSettings())).to_series().to_list()
     [4096, 3872, 512]
@@ -64,7 +66,9 @@ def allowance_expression(wait_s: pl.Expr, settings: AllowanceSettings) -> pl.Exp
     span_s = float(settings.wait_floor_s) - float(settings.wait_full_s)
     slope = (ceiling - quotient((ceiling - floor) * (wait - settings.wait_full_s), span_s)).floor()
     return (
-        pl.when(wait.is_null() | (wait >= settings.wait_floor_s))
+        pl.when(wait.is_nan() | (wait < 0.0))
+        .then(None)
+        .when(wait.is_null() | (wait >= settings.wait_floor_s))
         .then(floor)
         .when(wait <= settings.wait_full_s)
         .then(ceiling)

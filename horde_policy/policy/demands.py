@@ -9,7 +9,7 @@ compete with a request are those in the rows of its workers.
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Hashable, Iterable, Mapping
 from operator import attrgetter
-from typing import TypeAlias, TypeVar
+from typing import Literal, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -35,6 +35,10 @@ ANY_MODEL = ""
 """Where kinds that name no model stand in the index by model; a model of that name would only be looked at too often."""
 
 _DemandKey: TypeAlias = tuple[object, ...]
+_LevelName: TypeAlias = Literal["length_level", "context_level"]
+_KEY_PLACES: Mapping[_LevelName, int] = {"length_level": 1, "context_level": 2}
+"""Where a kind's key has its levels, see :meth:`Demands.demand_of`."""
+
 _Indexed = TypeVar("_Indexed")
 _joining_order = attrgetter("order")
 
@@ -179,15 +183,15 @@ class Demands:
         used = (len(self._columns) + 7) >> 3
         return np.unpackbits(np.bitwise_or.reduce(self._bits[rows, :used], axis=0), bitorder="little")
 
-    def join(self, worker: Worker) -> list[QueuedRequest]:
-        """Let a worker in; return the waiting requests whose kind its declared sizes cut in two, which must be placed anew."""
-        cut: list[QueuedRequest] = []
+    def join(self, worker: Worker) -> dict[QueueKey, int]:
+        """Let a worker in; return key → new column of the waiting requests that its declared sizes part from their kinds."""
+        parted: dict[QueueKey, int] = {}
         if worker.max_length is not None and worker.max_length >= 1:
             size = min(worker.max_length, MAX_LENGTH_LIMIT_TOKENS)
-            cut += self._add_level(self._length_levels, size, "length_level", "max_length")
+            parted |= self._add_level(self._length_levels, size, "length_level", "max_length")
         if worker.max_context_length is not None and worker.max_context_length >= 1:
             size = worker.max_context_length
-            cut += self._add_level(self._context_levels, size, "context_level", "max_context_length")
+            parted |= self._add_level(self._context_levels, size, "context_level", "max_context_length")
         row = self._free_rows.pop() if self._free_rows else len(self._places)
         if row >= len(self._bits):
             self._bits = np.vstack([self._bits, np.zeros_like(self._bits)])
@@ -199,7 +203,7 @@ class Demands:
         for demand in self._asked_of(worker):
             if self._takes(place, demand):
                 self._let_in(place, demand)
-        return cut
+        return parted
 
     def leave(self, worker_id: str) -> None:
         """Let a worker go that is there."""
@@ -256,8 +260,7 @@ class Demands:
             if column >> 3 >= self._bits.shape[1]:
                 self._bits = np.hstack([self._bits, np.zeros_like(self._bits)])
         demand.column = column
-        for place in demand.members:
-            self._bits[place.row, column >> 3] |= 1 << (column & 7)
+        self._bits[[place.row for place in demand.members], column >> 3] |= 1 << (column & 7)
 
     def _give_up_idle_columns(self) -> None:
         for column, demand in enumerate(self._columns):
@@ -271,14 +274,8 @@ class Demands:
     def _new_demand(self, demand: Demand) -> Demand:
         if len(self._demands) > IDLE_KINDS_KEPT + len(self._columns):
             self._forget_idle()
-        request = demand.example
-        self._demands[demand.key] = demand
-        for model in request.models or (ANY_MODEL,):
-            self._demands_by_model.setdefault(model, set()).add(demand)
-        serving = self.serving(request.models)
-        demand.members = sorted((place for place in serving if self._takes(place, demand)), key=_joining_order)
-        for place in demand.members:
-            place.demands.add(demand)
+        serving = self.serving(demand.example.models)
+        self._note(demand, sorted((place for place in serving if self._takes(place, demand)), key=_joining_order))
         return demand
 
     def _forget_idle(self) -> None:
@@ -314,20 +311,59 @@ class Demands:
         if demand.column >= 0:
             self._bits[place.row, demand.column >> 3] &= 255 ^ (1 << (demand.column & 7))
 
-    def _add_level(self, levels: list[int], size: int, level: str, field: str) -> list[QueuedRequest]:
-        """Add a declared size as a level; return the waiting requests of the next larger level that are at most as large."""
+    def _add_level(self, levels: list[int], size: int, level: _LevelName, field: str) -> dict[QueueKey, int]:
+        """Add a declared size as a level, which cuts the kinds of the next larger one; return key → column of what moves."""
         at = bisect_left(levels, size)
         if at < len(levels) and levels[at] == size:
-            return []
+            return {}
         above = levels[at] if at < len(levels) else None
         levels.insert(at, size)
-        return [
-            queued
-            for demand in self._demands.values()
-            if getattr(demand, level) == above
-            for queued in demand.queued.values()
-            if getattr(queued.request, field) <= size
-        ]
+        moved: dict[QueueKey, int] = {}
+        level_of, size_of = attrgetter(level), attrgetter(f"request.{field}")
+        for demand in [demand for demand in self._demands.values() if level_of(demand) == above and demand.queued]:
+            low = {name: queued for name, queued in demand.queued.items() if size_of(queued) <= size}
+            if low:
+                moved |= self._cut(demand, level, size, low)
+        return moved
+
+    def _cut(self, demand: Demand, level: _LevelName, size: int, low: dict[Hashable, QueuedRequest]) -> dict[QueueKey, int]:
+        """Part the requests of at most the new level's size from their kind; return key → column of those that move.
+
+        No worker declared a size between the two levels yet, so both kinds have the same workers. The larger part keeps the
+        kind with its column and only its level is named anew, so at most half of what waits of a kind moves.
+        """
+        old_key = demand.key
+        named = _KEY_PLACES[level]
+        low_key = (*old_key[:named], size, *old_key[named + 1 :])
+        low_keeps = 2 * len(low) > len(demand.queued)
+        leaving = {name: queued for name, queued in demand.queued.items() if name not in low} if low_keeps else low
+        if low_keeps:
+            del self._demands[old_key]
+            other = Demand(old_key, demand.example, demand.length_level, demand.context_level)
+            demand.key = low_key
+            setattr(demand, level, size)
+            self._demands[low_key] = demand
+            if not leaving:
+                return {}
+        else:
+            other = Demand(low_key, demand.example, demand.length_level, demand.context_level)
+            setattr(other, level, size)
+        self._note(other, list(demand.members))
+        self._give_column(other)
+        for name, queued in leaving.items():
+            del demand.queued[name]
+            queued.demand = other
+        other.queued = leaving
+        return dict.fromkeys((queued.key for queued in leaving.values()), other.column)
+
+    def _note(self, demand: Demand, members: list[WorkerPlace]) -> None:
+        """Let a new kind be found, by its key, its models and its workers."""
+        self._demands[demand.key] = demand
+        for model in demand.example.models or (ANY_MODEL,):
+            self._demands_by_model.setdefault(model, set()).add(demand)
+        demand.members = members
+        for place in members:
+            place.demands.add(demand)
 
 
 def _level(levels: list[int], size: int) -> int | None:

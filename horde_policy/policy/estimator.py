@@ -4,7 +4,7 @@ It holds what the server knows anyway: the workers that are there and the reques
 take are one kind (:mod:`horde_policy.policy.demands`); their tokens are kept in queue order by kind
 (:mod:`horde_policy.policy.token_blocks`). An estimate looks up the request's kind, which knows its competitors and its combined
 speed, and adds up what is ahead with two products of vectors. Workers that come, go or change touch only the kinds that they
-could take; one whose sizes nobody declared before also re-places the waiting requests between its size and the next.
+could take; one whose sizes nobody declared before also cuts the kinds between its size and the next, in one pass over the queue.
 """
 
 import math
@@ -93,8 +93,7 @@ class Estimator:
         """Let a worker in; one that is there already raises InputError."""
         if self._demands.place_of(worker.worker_id) is not None:
             raise InputError("estimator", "worker", worker.worker_id, "must not be there already")
-        for queued in self._demands.join(worker):
-            self._place_anew(queued)
+        self._blocks.move(self._demands.join(worker))
 
     def remove_worker(self, worker_id: str) -> None:
         """Let a worker go; one that is not there raises InputError."""
@@ -193,13 +192,6 @@ class Estimator:
         if not request.chat:
             return request
         return lowered_for_chat(request, tuple(place.worker for place in self._demands.serving(request.models)))
-
-    def _place_anew(self, queued: QueuedRequest) -> None:
-        demand = self._demands.demand_of(queued.request)
-        if demand is not queued.demand:
-            self._demands.exit(queued)
-            self._demands.enter(demand, queued)
-            self._blocks.change(queued.key, demand.column, queued.tokens)
 
     def _place_of(self, worker_id: str) -> WorkerPlace:
         place = self._demands.place_of(worker_id)

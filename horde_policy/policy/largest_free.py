@@ -1,4 +1,4 @@
-"""The largest free request of a model, and what its workers declare (issue 2; A9, A18, A19)."""
+"""The largest free request of a model, and what its workers declare (A9, A18, A19)."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

@@ -14,15 +14,15 @@ __all__ = ["DEFAULT_KEPT_S", "QuoteCache"]
 DEFAULT_KEPT_S = 172_800.0
 """The server keeps a quote for two days (horde.md §2)."""
 
-_Key: TypeAlias = tuple[str, tuple[str, ...], int, int, bool, int]
+_Key: TypeAlias = tuple[object, ...]
 
 
 class QuoteCache:
     """Keeps what dry runs were quoted; it can only be asked with the decision on the very request that asks (A22).
 
     The decision comes first, so a refused dry run finds nothing, whoever paid for the quote before. A quote is kept for the
-    size that is admitted: a downgraded request finds that of its lowered size, not that of the size asked. Chat dry runs
-    neither find nor leave anything.
+    size that is admitted: a downgraded request finds that of its lowered size, not that of the size asked. Only dry runs find and
+    leave anything, and of those not chat's. All that a request says of who may serve it belongs to the quote's key.
 
     Parameters
     ----------
@@ -79,17 +79,19 @@ class QuoteCache:
         return kudos
 
     def put(self, payload: str, decision: Decision, kudos: float) -> None:
-        """Keep a quote for the payload at the admitted size; nothing is kept of a chat dry run.
+        """Keep a quote for the payload at the admitted size; nothing is kept of a chat dry run or of what is no dry run.
 
         Raises
         ------
         InputError
-            The request was refused: a quote never describes such a request (A21). Or the kudos are not a finite number.
+            The request was refused: a quote never describes such a request (A21). Or the kudos are no finite number of
+            at least 0.
         """
         if decision.outcome == "refused":
             raise InputError("quote", "outcome", decision.outcome, "must not be refused (A21)")
-        if not math.isfinite(kudos):
-            raise InputError("quote", "kudos", kudos, "must be a finite number")
+        is_number = isinstance(kudos, int | float) and not isinstance(kudos, bool)
+        if not (is_number and math.isfinite(kudos) and kudos >= 0):
+            raise InputError("quote", "kudos", kudos, "must be a finite number of at least 0")
         key = _key(payload, decision)
         if key is None:
             return
@@ -101,7 +103,8 @@ class QuoteCache:
 
 def _key(payload: str, decision: Decision) -> _Key | None:
     request = decision.request
-    if request.chat or decision.admitted_max_length is None:
+    if request.chat or not request.dry_run or decision.admitted_max_length is None:
         return None
+    served_by = (request.listed_workers, request.worker_blacklist, request.trusted_workers, request.validated_backends)
     size = decision.admitted_max_length
-    return payload, request.models, size, request.max_context_length, decision.slow_workers, request.n
+    return payload, request.models, size, request.max_context_length, decision.slow_workers, request.n, served_by

@@ -4,6 +4,7 @@ The SDK is whoever runs the server's business: without one every instrument is t
 """
 
 import math
+from typing import get_args
 
 from opentelemetry.metrics import MeterProvider, get_meter
 
@@ -121,8 +122,11 @@ class AllowanceTelemetry:
         Raises
         ------
         InputError
-            The wait is negative or not finite.
+            There is no such requester, or the wait is no number, negative or not finite.
         """
-        if not (math.isfinite(queue_wait_s) and queue_wait_s >= 0):
+        if requester not in get_args(Requester):
+            raise InputError("assignment", "requester", requester, "must be one of " + ", ".join(get_args(Requester)))
+        is_number = isinstance(queue_wait_s, int | float) and not isinstance(queue_wait_s, bool)
+        if not (is_number and math.isfinite(queue_wait_s) and queue_wait_s >= 0):
             raise InputError("queue wait", "", queue_wait_s, "must be a finite number of at least 0 seconds")
         self._queue_wait.record(queue_wait_s, {REQUESTER_KEY: requester})

@@ -7,6 +7,7 @@ which is exact below 2**53: more than any queue holds.
 """
 
 from bisect import bisect_left
+from collections.abc import Mapping
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +17,9 @@ from horde_policy.policy.queue_order import QueueKey
 __all__ = ["BLOCK_SIZE", "Columns", "TokenBlocks"]
 
 BLOCK_SIZE = 2048
+
+FEW_OF = 64
+"""One key in so many or fewer move one by one: finding one takes about as long as passing so many."""
 
 WIDEST_PRODUCT = 8192
 """OpenBLAS shares a longer product among threads, which on busy cores means milliseconds of waiting for microseconds of work."""
@@ -139,6 +143,25 @@ class TokenBlocks:
         after[:, block.columns[at]] -= block.tokens[at]
         after[:, column] += tokens
         block.columns[at], block.tokens[at] = column, tokens
+
+    def move(self, columns: Mapping[QueueKey, int]) -> None:
+        """Give keys that are there other columns: many in one pass over all keys, a few one by one."""
+        if not columns:
+            return
+        self._make_room(max(columns.values()))
+        if len(columns) * FEW_OF < len(self):
+            for key, column in columns.items():
+                at_block, at = self._place(key)
+                self.change(key, column, int(self._blocks[at_block].tokens[at]))
+            return
+        change = np.zeros(self._prefix.shape[1], dtype=np.float64)
+        for at_block, block in enumerate(self._blocks):
+            wanted = np.fromiter((columns.get(key, -1) for key in block.keys), dtype=np.int64, count=len(block.keys))
+            moves = np.flatnonzero(wanted >= 0)
+            np.subtract.at(change, block.columns[moves], block.tokens[moves])
+            np.add.at(change, wanted[moves], block.tokens[moves])
+            block.columns[moves] = wanted[moves]
+            self._prefix[at_block + 1] += change
 
     def _before_block(self, at_block: int, columns: Columns) -> float:
         width = self._width

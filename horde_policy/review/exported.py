@@ -13,6 +13,7 @@ from horde_policy.errors import Problem
 from horde_policy.frames.decisions import DECISIONS
 from horde_policy.frames.waits import WAIT_SUMS, WAITS
 from horde_policy.imports.read import Imported
+from horde_policy.imports.report import ImportReport
 from horde_policy.review.decompose import total
 from horde_policy.review.ranges import TimeRange, span_of, within
 from horde_policy.review.sampling import Bounds
@@ -60,6 +61,8 @@ class Exported:
         Whether they are made up, which then stands wherever they are shown.
     span
         The range that was cut out; both ends null for everything.
+    report
+        What the readers understood of which file, and what not; null where no file was read.
     """
 
     decisions: pl.DataFrame
@@ -73,6 +76,7 @@ class Exported:
     title: str = ""
     synthetic: bool = False
     span: TimeRange = field(default_factory=TimeRange)
+    report: ImportReport | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "decisions", DECISIONS.checked(self.decisions))
@@ -161,4 +165,5 @@ def exported_from(imported: Imported, *, title: str = "", synthetic: bool = Fals
         one_scrape=report.one_scrape,
         title=title or ", ".join(names[:MOST_NAMED]) + beyond,
         synthetic=synthetic,
+        report=report,
     )

@@ -141,7 +141,7 @@ def _refused(exported: Exported, settings: AllowanceSettings, level: float) -> l
         beyond = [size for size in SIZES if size_range(size)[0] > settings.ceiling_tokens]
         figures["at_floor"] = rate(own, pl.col("allowance_size") == size_of(settings.floor_tokens), level=level)
         figures["over_the_ceiling"] = rate(own, pl.col("requested_size").is_in(beyond), level=level)
-    target = Target("decisions", {"rows": ("requester",), "columns": ("requested_size",), "outcome": ("refused",)})
+    target = Target("decisions", {"rows": ("requester",), "columns": ("requested_size",), "colour": ("outcome",)})
     severity: Severity = "bad" if refused.part.high > 0 else "fine"
     found = [_shared("refused", "refused", severity, refused, figures, target)]
     downgraded = rate(decisions, pl.col("outcome") == "downgraded", level=level)
@@ -313,7 +313,7 @@ def _changes(exported: Exported, changes: dict[str, WhatIf]) -> list[Finding]:
                 share=None,
                 n=held,
                 figures=figures | {"answer": changes[best]},
-                target=Target("decisions", {setting.removesuffix("_tokens"): (value,), "colour": ("outcome",)}),
+                target=Target("decisions", {f"what_if_{setting.removesuffix('_tokens')}": (value,), "colour": ("outcome",)}),
             )
         )
     return found or [Finding(code="nobody_gains", section="changes", severity="fine", weight=0.0, share=None, n=counted)]

@@ -6,16 +6,18 @@ stands wherever they are shown.
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from horde_policy.errors import InputError
 from horde_policy.imports.mapping import Mapping
-from horde_policy.imports.read import read_exports
-from horde_policy.review.exported import Exported, exported_from
+from horde_policy.imports.read import count_samples, read_exports
+from horde_policy.imports.samples import Samples
+from horde_policy.review.exported import Exported, ExportFile, exported_from
 from horde_policy.review.ranges import TimeRange
 
-__all__ = ["DEMO_WEEK", "load_exports"]
+__all__ = ["DEMO_WEEK", "about_exports", "export_files", "exported_kept", "load_exports"]
 
 DEMO_WEEK = Path(__file__).parents[2] / "data" / "week"
 """The bundled demo week: a real trace laid over itself and replayed through the rule; made up where a trace says nothing."""
@@ -40,12 +42,41 @@ def load_exports(files: Sequence[Path], *, mapping: Mapping | None = None, span:
     InputError
         A file cannot be read or is of no supported form, or there is none.
     """
+    given = export_files(files)
+    title, synthetic = about_exports(files)
+    imported = read_exports(given, mapping=mapping)
+    return exported_from(imported, title=title, synthetic=synthetic).within(span or TimeRange())
+
+
+def exported_kept(samples: Samples, read: ExportFile, *, title: str, synthetic: bool, mapping: Mapping | None = None) -> Exported:
+    """Return the counts of samples that a history keeps of exports, as one file.
+
+    Parameters
+    ----------
+    samples
+        What is kept, merged.
+    read
+        What stands for it among the files.
+    title, synthetic
+        What the data are called, and whether they are made up.
+    mapping
+        What a person says about exports that do not speak for themselves.
+    """
+    return replace(exported_from(count_samples(samples, mapping=mapping), title=title, synthetic=synthetic), files=(read,))
+
+
+def export_files(files: Sequence[Path]) -> list[Path]:
+    """Return the files, and of folders those inside but for what describes them.
+
+    Raises
+    ------
+    InputError
+        There is none, or a folder cannot be read.
+    """
     given = [inside for file in files for inside in _inside(file)]
     if not given:
         raise InputError("export", "", ", ".join(map(str, files)), "has no file of exported metrics")
-    title, synthetic = _about(files)
-    imported = read_exports(given, mapping=mapping)
-    return exported_from(imported, title=title, synthetic=synthetic).within(span or TimeRange())
+    return given
 
 
 def _inside(file: Path) -> list[Path]:
@@ -58,8 +89,14 @@ def _inside(file: Path) -> list[Path]:
         raise InputError("export", "", str(file), f"cannot be read: {error.strerror}") from error
 
 
-def _about(files: Sequence[Path]) -> tuple[str, bool]:
-    """Return the title of exports and whether any of them is made up, as the ``about.json`` beside them says."""
+def about_exports(files: Sequence[Path]) -> tuple[str, bool]:
+    """Return the title of exports and whether any of them is made up, as the ``about.json`` beside them says.
+
+    Raises
+    ------
+    InputError
+        An ``about.json`` cannot be read.
+    """
     abouts = {(file if file.is_dir() else file.parent) / ABOUT_FILE for file in files}
     titles, synthetic = [], False
     for about in sorted(one for one in abouts if one.is_file()):

@@ -85,15 +85,27 @@ class Catalogue:
 
 
 def _configured_url(environment: Mapping[str, str], secrets: Mapping[str, object]) -> tuple[str, str] | None:
-    """Return the setting and the address: the environment first, then the secrets' HORDE_URL, then their [horde] url."""
-    if environment.get(URL_SETTING, "").strip():
-        return URL_SETTING, environment[URL_SETTING]
-    if URL_SETTING in secrets:
-        return f"{URL_SETTING} in the secrets file", str(secrets[URL_SETTING])
+    """Return the setting and the address: the environment first, then the secrets' HORDE_URL, then their [horde] url.
+
+    Streamlit copies what stands at the top of the secrets file into the environment: an address that both hold is the file's.
+
+    Raises
+    ------
+    ConfigError
+        The file has a ``horde`` that is no section with ``url``.
+    """
+    at_the_top = str(secrets[URL_SETTING]) if URL_SETTING in secrets else None
+    address = environment.get(URL_SETTING, "")
+    if address.strip() and address != at_the_top:
+        return URL_SETTING, address
+    if at_the_top is not None:
+        return f"{URL_SETTING} in the secrets file", at_the_top
     section = secrets.get("horde")
-    if isinstance(section, Mapping) and "url" in section:
-        return "horde.url in the secrets file", str(section["url"])
-    return None
+    if section is None:
+        return None
+    if not isinstance(section, Mapping) or "url" not in section:
+        raise ConfigError("horde in the secrets file", "(hidden)", 'must be a section with url: [horde], then url = "https://…"')
+    return "horde.url in the secrets file", str(section["url"])
 
 
 def _slug(text: str, taken: set[str]) -> str:
@@ -151,14 +163,14 @@ def configured_sources(
         Entry(DEMO_KEY, "Demo horde", "demo", "bundled, synthetic", lambda: DemoSource(clock)),
         _live(PUBLIC_KEY, "AI Horde (public)", PUBLIC_HORDE, "the public AI Horde", clock=clock, agent=agent),
     ]
-    configured = _configured_url(environment, secrets)
-    if configured is not None:
-        setting, address = configured
-        try:
+    try:
+        configured = _configured_url(environment, secrets)
+        if configured is not None:
+            setting, address = configured
             title = urlsplit(api_address(setting, address)).netloc
             entries.append(_live(URL_KEY, title, address, setting, clock=clock, agent=agent))
-        except ConfigError as error:
-            problems.append(Problem("bad_setting", setting, f"{error}; this source is left out"))
+    except ConfigError as error:
+        problems.append(Problem("bad_setting", error.setting, f"{error}; this source is left out"))
     taken = {entry.key for entry in entries}
     given = [Path(text.strip()) for text in environment.get(RECORDED_SETTING, "").split(os.pathsep) if text.strip()]
     for folder in given:

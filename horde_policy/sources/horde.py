@@ -4,59 +4,42 @@ Each endpoint has its own interval, its own memory of the last good answer, of a
 no age of their own, so the time of the fetch is kept with each.
 """
 
+import functools
 import random
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from types import TracebackType
-from typing import Any, Self
-from urllib.parse import quote, urlsplit
+from typing import Self
+from urllib.parse import urlsplit
 
 import httpx
-import polars as pl
 
 from horde_policy import __version__
 from horde_policy.clock import Clock, SystemClock
-from horde_policy.errors import (
-    InputError,
-    Problem,
-    SourceError,
-    SourceThrottled,
-    SourceUnavailable,
-    shown,
-)
-from horde_policy.frames.models import MODELS
+from horde_policy.errors import Problem, SourceError, SourceThrottled, SourceUnavailable
+from horde_policy.frames.model_look import ModelLook
 from horde_policy.frames.snapshot import Snapshot, SourceKind
-from horde_policy.sources.http import Answer, HttpReader, Patience, checked_address
-from horde_policy.sources.parts import COMPILED_DAILY, PARTS, Part, PartName, assemble, missing, read_models, read_part
-from horde_policy.sources.payloads import parse_json
+from horde_policy.sources.asking import FAULT, LONGEST_REST_S, RateLimit, aside, json_of, rate_limit, rest_until
+from horde_policy.sources.http import HttpReader, Patience, checked_address
+from horde_policy.sources.one_model import LOOK_WAIT_S, ModelQuestions
+from horde_policy.sources.parts import COMPILED_DAILY, PARTS, Part, PartName, assemble, missing, read_part
 
 __all__ = ["HordeClient", "LiveSource", "RateLimit", "api_address", "client_agent", "fetch_snapshot"]
 
-OK = 200
-NOT_FOUND = 404
 AGE_LIMIT_S = 120.0
 """So long a part that failed is replaced by its last good answer; the list of models is without end, its age says so."""
 DAILY_AGE_LIMIT_S = 90_000.0
-LEAST_REMAINING = 5
-"""With no more questions left in the server's minute, an endpoint rests until the limit is renewed."""
-LONGEST_REST_S = 120.0
 LONGEST_BACK_OFF_S = 900.0
 SHORTEST_REFRESH_S = min(spec.refresh_s for spec in PARTS.values())
-ONE_MODEL_REFRESH_S = 10.0
-MOST_MODELS_KEPT = 256
-
-
-@dataclass(frozen=True, slots=True)
-class RateLimit:
-    """What the server says of its limit for one endpoint (horde.md §1.1), and when it said so."""
-
-    limit: int | None
-    remaining: int | None
-    at: datetime
+MODELS_WAIT_S = 10.0
+"""So long a snapshot waits for the list of models, without which there are no figures."""
+GRACE_S = 1.0
+"""So long it waits for the parts that it can do without, once those that it needs are there."""
+COMMAND_GRACE_S = 5.0
+"""The same for a command, which takes no second look."""
 
 
 @dataclass(slots=True)
@@ -70,6 +53,15 @@ class _Endpoint:
     failing_since: datetime | None = None
     error: SourceError | None = None
     rate_limit: RateLimit | None = None
+    running: threading.Event | None = None
+
+    def is_due(self, now: datetime, refresh_s: float) -> bool:
+        """Whether it may and should be asked now."""
+        if self.error is not None:
+            return not self.rests(now, LONGEST_BACK_OFF_S)
+        since_s = None if self.asked_at is None else (now - self.asked_at).total_seconds()
+        fresh = since_s is not None and 0 <= since_s < refresh_s
+        return self.part is None or not (fresh or self.rests(now, LONGEST_REST_S))
 
     def rests(self, now: datetime, longest_s: float) -> bool:
         """Whether it may not be asked now; a rest longer than any can be means that the clock was set back."""
@@ -102,31 +94,6 @@ def api_address(setting: str, address: str) -> str:
     return checked_address(setting, address).removesuffix("/v2").removesuffix("/api") + "/api"
 
 
-def _number(text: str | None) -> int | None:
-    try:
-        return int(text) if text is not None else None
-    except ValueError:
-        return None
-
-
-@dataclass(slots=True)
-class _OneModel:
-    """What was last said of one model: its part, or (then of no rows) the error."""
-
-    asked_at: datetime
-    part: Part
-    error: SourceError | None = None
-
-
-@dataclass(slots=True)
-class _Memory:
-    """What a client remembers; guarded by its lock."""
-
-    endpoints: dict[PartName, _Endpoint] = field(default_factory=lambda: {name: _Endpoint() for name in PARTS})
-    models: OrderedDict[str, _OneModel] = field(default_factory=OrderedDict)
-    encodings: int = 1
-
-
 class HordeClient:
     """Asks one horde's public API; safe for several threads.
 
@@ -140,6 +107,8 @@ class HordeClient:
         The ``Client-Agent`` header (:func:`client_agent`).
     clock, sleep, draw, monotonic, patience, transport
         See :class:`horde_policy.sources.http.HttpReader`.
+    models_wait_s, grace_s
+        How long a snapshot waits for the list of models, and then for the parts that it can do without.
 
     Examples
     --------
@@ -160,6 +129,8 @@ class HordeClient:
         monotonic: Callable[[], float] = time.monotonic,
         patience: Patience | None = None,
         transport: httpx.BaseTransport | None = None,
+        models_wait_s: float = MODELS_WAIT_S,
+        grace_s: float = GRACE_S,
     ) -> None:
         api = api_address(setting, address)
         self.name = name or urlsplit(api).netloc
@@ -175,9 +146,12 @@ class HordeClient:
             patience=patience,
             transport=transport,
         )
-        self._memory = _Memory()
+        self._monotonic = monotonic
+        self._models_wait_s = models_wait_s
+        self._grace_s = grace_s
+        self._endpoints: dict[PartName, _Endpoint] = {name: _Endpoint() for name in PARTS}
         self._lock = threading.Lock()
-        self._model_lock = threading.Lock()
+        self._models = ModelQuestions(self._reader, self._clock)
 
     def __enter__(self) -> Self:
         """Return the client."""
@@ -193,7 +167,7 @@ class HordeClient:
 
     def rate_limits(self) -> Mapping[PartName, RateLimit]:
         """Return what the server last said of its limit, for each endpoint that was asked and has one."""
-        known = [(name, endpoint.rate_limit) for name, endpoint in self._memory.endpoints.items()]
+        known = [(name, endpoint.rate_limit) for name, endpoint in self._endpoints.items()]
         return {name: limit for name, limit in known if limit is not None}
 
     def part(self, name: PartName) -> Part:
@@ -205,38 +179,48 @@ class HordeClient:
             There is no answer, it is a 429, or it cannot be read. The same error is raised again, unasked, until the
             endpoint may be asked again.
         """
+        running = self._asked(name, self._clock.now())
+        if running is not None:
+            running.wait()
         with self._lock:
-            return self._part(name, self._clock.now())
-
-    def _part(self, name: PartName, now: datetime) -> Part:
-        endpoint = self._memory.endpoints[name]
-        refresh_s = PARTS[name].refresh_s
-        since_s = None if endpoint.asked_at is None else (now - endpoint.asked_at).total_seconds()
-        fresh = endpoint.part is not None and since_s is not None and 0 <= since_s < refresh_s
-        if endpoint.part is not None and endpoint.error is None and (fresh or endpoint.rests(now, LONGEST_REST_S)):
+            endpoint = self._endpoints[name]
+            if endpoint.error is not None:
+                raise endpoint.error.with_traceback(None)
+            assert endpoint.part is not None
             return endpoint.part
-        if endpoint.error is not None and endpoint.rests(now, LONGEST_BACK_OFF_S):
-            raise endpoint.error.with_traceback(None)
-        endpoint.asked_at = now
-        try:
-            part = self._ask(name)
-        except SourceError as error:
-            self._remember_failure(name, error, now)
-            raise
-        endpoint.part, endpoint.error, endpoint.failures, endpoint.failing_since = part, None, 0, None
-        return part
 
-    def _ask(self, name: PartName) -> Part:
+    def _asked(self, name: PartName, now: datetime) -> threading.Event | None:
+        """Ask for a part if that is due and nobody is asking; return what is set when its answer is there, null for none."""
+        with self._lock:
+            endpoint = self._endpoints[name]
+            if endpoint.running is None and endpoint.is_due(now, PARTS[name].refresh_s):
+                # The thread's end waits for the lock, so it finds what is noted here.
+                endpoint.running = aside(functools.partial(self._ask, name, now))
+                endpoint.asked_at = now
+            return endpoint.running
+
+    def _ask(self, name: PartName, now: datetime) -> None:
+        """Ask for a part, and note what came of it."""
         spec = PARTS[name]
-        answer = self._reader.get(spec.path, dict(spec.query))
-        self._note_rate_limit(name, answer)
-        value, mended = self._json_of(answer, name, spec.path)
-        return read_part(name, value, answer.at, self.name, mended)
-
-    def _json_of(self, answer: Answer, part: str, path: str) -> tuple[Any, tuple[Problem, ...]]:
-        if answer.status != OK:
-            raise SourceUnavailable(self.name, f"answers {answer.status} to {shown(path)}")
-        return parse_json(answer.content, self.name, part)
+        part: Part | None = None
+        error: SourceError = SourceUnavailable(self.name, FAULT)
+        try:
+            answer = self._reader.get(spec.path, dict(spec.query))
+            with self._lock:
+                endpoint = self._endpoints[name]
+                endpoint.rate_limit, endpoint.not_before = rate_limit(answer), rest_until(answer)
+            value, mended = json_of(answer, self.name, name, spec.path)
+            part = read_part(name, value, answer.at, self.name, mended)
+        except SourceError as caught:
+            error = caught
+        finally:
+            with self._lock:
+                endpoint = self._endpoints[name]
+                endpoint.running = None
+                if part is None:
+                    self._remember_failure(name, error, now)
+                else:
+                    endpoint.part, endpoint.error, endpoint.failures, endpoint.failing_since = part, None, 0, None
 
     def _remember_failure(self, name: PartName, error: SourceError, now: datetime) -> None:
         """Keep the error, and how long the endpoint rests: what a 429 asks, else twice as long after each failure.
@@ -244,7 +228,7 @@ class HordeClient:
         The workers rest no longer than the shortest interval, unless a 429 asks it: the caller paces that, who has nothing
         without them.
         """
-        endpoint = self._memory.endpoints[name]
+        endpoint = self._endpoints[name]
         endpoint.failures += 1
         endpoint.failing_since = endpoint.failing_since or now
         endpoint.error = error
@@ -252,16 +236,6 @@ class HordeClient:
         if isinstance(error, SourceThrottled):
             rest_s = max(rest_s, error.retry_after_s or 0.0)
         endpoint.not_before = now + timedelta(seconds=min(rest_s, LONGEST_BACK_OFF_S))
-
-    def _note_rate_limit(self, name: PartName, answer: Answer) -> None:
-        """Let an endpoint rest until its limit is renewed, when others on this address have nearly used it up."""
-        endpoint = self._memory.endpoints[name]
-        limit, remaining, reset = (_number(answer.headers.get(f"x-ratelimit-{word}")) for word in ("limit", "remaining", "reset"))
-        endpoint.rate_limit = None if limit is None and remaining is None else RateLimit(limit, remaining, answer.at)
-        endpoint.not_before = None
-        if remaining is not None and remaining <= LEAST_REMAINING:
-            until_s = LONGEST_REST_S if reset is None else reset - answer.server_time.timestamp()
-            endpoint.not_before = answer.at + timedelta(seconds=min(max(until_s, 0.0), LONGEST_REST_S))
 
     def model(self, model: str) -> Part:
         """Return what the server says of one model: a models frame of one row, or of none where it knows nothing of it.
@@ -276,77 +250,69 @@ class HordeClient:
         SourceUnavailable, SourceThrottled, SourceFormatError
             As for :meth:`part`.
         """
-        if not model.strip("."):
-            raise InputError("model", "", model, "cannot be asked for by name")
-        with self._model_lock:
-            now = self._clock.now()
-            kept = self._memory.models.get(model)
-            if kept is None or not 0 <= (now - kept.asked_at).total_seconds() < ONE_MODEL_REFRESH_S:
-                kept = self._memory.models[model] = self._ask_model(model, now)
-                self._memory.models.move_to_end(model)
-                while len(self._memory.models) > MOST_MODELS_KEPT:
-                    self._memory.models.popitem(last=False)
-            if kept.error is not None:
-                raise kept.error.with_traceback(None)
-            return kept.part
+        return self._models.part(model)
 
-    def _ask_model(self, model: str, now: datetime) -> _OneModel:
-        try:
-            return _OneModel(now, self._one_model(model))
-        except SourceError as error:
-            return _OneModel(now, Part("models", MODELS.empty(), now), error)
-
-    def _one_model(self, model: str) -> Part:
-        once = quote(model, safe="", errors="replace")
-        encoded = {1: once, 2: quote(once, safe="")}
-        path = PARTS["models"].path
-        first = self._memory.encodings
-        answer = self._reader.get(f"{path}/{encoded[first]}")
-        if answer.status == NOT_FOUND and not answer.is_json and encoded[1] != encoded[2]:
-            answer = self._reader.get(f"{path}/{encoded[3 - first]}")
-            if answer.status == OK:
-                self._memory.encodings = 3 - first
-        value, mended = self._json_of(answer, "model", path)
-        frame, found = read_models(value, self.name)
-        return Part("models", frame.filter(pl.col("model") == model), answer.at, (*mended, *found))
+    def look_at_model(self, model: str, *, wait_s: float = LOOK_WAIT_S) -> ModelLook:
+        """Return the last answer for one model, waiting a little for a newer one: see :meth:`ModelQuestions.look`."""
+        return self._models.look(model, wait_s=wait_s)
 
     def fetch_snapshot(self) -> Snapshot:
         """Return the present snapshot: parts that are due are asked for, the others are as they last were.
 
-        Without an answer for the workers there is none. Any other part that fails is replaced by its last good answer with
-        its own time, the list of models without end, others for two minutes, and then counts as not reported; either way
-        a problem or note says so.
+        The workers are asked first: without an answer for them there is no snapshot, and nothing else is asked. The rest are
+        asked at once. The list of models is waited for, at most ``models_wait_s``; then the others, at most ``grace_s``. One
+        that is not there by then stays on its way, and is there at a later look. What is late or fails is replaced by its last
+        good answer with its own time, the list of models without end, others for two minutes, and then counts as not
+        reported. A problem or note says what failed and what is not there; not that a last good answer stands for one that
+        is only late.
 
         Raises
         ------
         SourceUnavailable, SourceThrottled, SourceFormatError
             The workers could not be had.
         """
-        parts: dict[PartName, Part] = {}
-        problems: list[Problem] = []
+        now = self._clock.now()
+        parts: dict[PartName, Part] = {"workers": self.part("workers")}
+        asked = {name: self._asked(name, now) for name in PARTS if name != "workers"}
+        if asked["models"] is not None:
+            asked["models"].wait(self._models_wait_s)
+        until = self._monotonic() + self._grace_s
+        for name, running in asked.items():
+            if running is not None and name != "models":
+                running.wait(max(0.0, until - self._monotonic()))
         with self._lock:
-            now = self._clock.now()
-            for name in PARTS:
-                try:
-                    parts[name] = self._part(name, now)
-                except SourceError as error:
-                    if name == "workers":
-                        raise
-                    kept = self._kept(name, now)
-                    if kept is not None:
-                        parts[name] = kept
-                    problems.append(self._failed(name, error, kept))
+            problems = [problem for name in asked for problem in self._taken(name, parts, now)]
         return assemble(parts, source=self.name, kind="live", problems=problems)
 
+    def _taken(self, name: PartName, parts: dict[PartName, Part], now: datetime) -> tuple[Problem, ...]:
+        """Put the part, or its last good answer, with the parts; return what is to be said of it."""
+        endpoint = self._endpoints[name]
+        late = endpoint.running is not None
+        if not late and endpoint.error is None and endpoint.part is not None:
+            parts[name] = endpoint.part
+            return ()
+        kept = self._kept(name, now)
+        if kept is not None:
+            parts[name] = kept
+        if endpoint.error is not None:
+            return (self._failed(name, endpoint.error, kept),)
+        asked = "" if endpoint.asked_at is None else f", asked for at {endpoint.asked_at.astimezone(UTC):%H:%M:%S} UTC"
+        if kept is None:
+            return (missing(name, f"has not come yet{asked}"),)
+        if name == "models":
+            text = f"{name} has not come yet{asked}; its answer of {kept.at.astimezone(UTC):%H:%M:%S} UTC stands"
+            return (Problem("part_failed", name, text, PARTS[name].level),)
+        return ()
+
     def _kept(self, name: PartName, now: datetime) -> Part | None:
-        part = self._memory.endpoints[name].part
+        part = self._endpoints[name].part
         limit_s = DAILY_AGE_LIMIT_S if name in COMPILED_DAILY else AGE_LIMIT_S
         if part is None or (name != "models" and (now - part.at).total_seconds() > limit_s):
             return None
         return part
 
     def _failed(self, name: PartName, error: SourceError, kept: Part | None) -> Problem:
-        since = self._memory.endpoints[name].failing_since
+        since = self._endpoints[name].failing_since
         told = "" if since is None else f" since {since.astimezone(UTC):%H:%M:%S} UTC"
         if kept is None:
             return missing(name, f"could not be had{told} ({error})")
@@ -354,8 +320,8 @@ class HordeClient:
         return Problem("part_failed", name, text, PARTS[name].level)
 
 
-def fetch_snapshot(address: str, *, clock: Clock, agent: str | None = None) -> Snapshot:
-    """Return the present snapshot of the horde at an address: one look, for a command.
+def fetch_snapshot(address: str, *, clock: Clock, agent: str | None = None, setting: str = "--url") -> Snapshot:
+    """Return the present snapshot of the horde at an address: one look, for a command; ``setting`` is where it was named.
 
     Raises
     ------
@@ -364,7 +330,7 @@ def fetch_snapshot(address: str, *, clock: Clock, agent: str | None = None) -> S
     SourceUnavailable, SourceThrottled, SourceFormatError
         The workers could not be had.
     """
-    with HordeClient(address, setting="--url", clock=clock, agent=agent) as client:
+    with HordeClient(address, setting=setting, clock=clock, agent=agent, grace_s=COMMAND_GRACE_S) as client:
         return client.fetch_snapshot()
 
 
@@ -385,3 +351,15 @@ class LiveSource:
     def load(self) -> Snapshot:
         """Return the present snapshot."""
         return self.client.fetch_snapshot()
+
+    def model(self, name: str, *, wait_s: float = LOOK_WAIT_S) -> ModelLook:
+        """Return what the server says of one model alone, asked for at most once in ten seconds, whoever looks.
+
+        An answer that is on its way is waited for at most ``wait_s``; it is there at a later look.
+
+        Raises
+        ------
+        InputError
+            No address can hold the name.
+        """
+        return self.client.look_at_model(name, wait_s=wait_s)

@@ -149,6 +149,11 @@ def _tls(*, trust_env: bool) -> ssl.SSLContext:
     return httpx.create_ssl_context(trust_env=trust_env)
 
 
+def _place(url: httpx.URL) -> str:
+    """Return scheme, host and port of an address, and nothing that could be a secret."""
+    return f"{url.scheme}://{url.host}" + ("" if url.port is None else f":{url.port}")
+
+
 def _is_loopback(host: str) -> bool:
     try:
         return ipaddress.ip_address(host.strip("[]")).is_loopback
@@ -210,6 +215,7 @@ class HttpReader:
         self._draw = draw or random.Random()
         self._monotonic = monotonic
         self._patience = patience or Patience()
+        self._closed = False
         trust_env = not _is_loopback(httpx.URL(address).host)
         self._client = httpx.Client(
             headers=dict(headers),
@@ -229,8 +235,19 @@ class HttpReader:
         self.close()
 
     def close(self) -> None:
-        """Close the connections."""
+        """Close the connections; a question on its way in another thread ends as one that could not be had."""
+        self._closed = True
         self._client.close()
+
+    def check(self, path: str) -> None:
+        """Raise InputError if a path is longer than an address may be."""
+        self._url(path, None)
+
+    def _url(self, path: str, query: Mapping[str, str] | None) -> httpx.URL:
+        try:
+            return httpx.URL(self.address + path, params=dict(query)) if query else httpx.URL(self.address + path)
+        except httpx.InvalidURL:
+            raise InputError("question", f"to {self.source}", path, "is longer than an address may be") from None
 
     def get(self, path: str, query: Mapping[str, str] | None = None) -> Answer:
         """Return the answer of a GET; ``path`` is sent as it stands, percent escapes included.
@@ -246,15 +263,12 @@ class HttpReader:
         SourceFormatError
             The answer is larger than allowed.
         """
-        try:
-            url = httpx.URL(self.address + path, params=dict(query)) if query else httpx.URL(self.address + path)
-        except httpx.InvalidURL:
-            raise InputError("question", f"to {self.source}", path, "is longer than an address may be") from None
+        url = self._url(path, query)
         for attempt in range(1, self._patience.tries + 1):
             try:
                 answer = self._one_try(url)
             except _Broken:
-                if attempt == self._patience.tries:
+                if attempt == self._patience.tries or self._closed:
                     raise
             else:
                 if answer.status < SERVER_ERRORS:
@@ -286,6 +300,10 @@ class HttpReader:
             except (httpx.HTTPError, httpx.StreamError) as error:
                 # Its text may repeat a header that is a secret: only what kind of failure it is goes on.
                 raise _Broken(self.source, f"cannot be reached ({type(error).__name__})") from error
+            except RuntimeError as error:
+                if not self._closed:  # httpx says so of a client that is closed
+                    raise
+                raise SourceUnavailable(self.source, "is no longer asked: its connections are closed") from error
         raise SourceUnavailable(self.source, f"redirects more than {MOST_REDIRECTS} times")
 
     def _content(self, response: httpx.Response, deadline: float) -> bytes:
@@ -310,7 +328,8 @@ class HttpReader:
         same = to.host == url.host and (to.scheme == url.scheme and ports[0] == ports[1])
         safer = to.host == url.host and (url.scheme, to.scheme) == ("http", "https") and ports == [80, 443]
         if not (same or safer):
-            raise SourceUnavailable(self.source, f"redirects to another host, {shown(to.host)}, which is not followed")
+            another = "host" if to.host != url.host else "scheme" if ports[0] == ports[1] else "port"
+            raise SourceUnavailable(self.source, f"redirects to another {another}, {shown(_place(to))}, which is not followed")
         return to
 
     def _timeout_text(self, error: httpx.TimeoutException) -> str:

@@ -356,8 +356,8 @@ def assemble(
 ) -> Snapshot:
     """Return the snapshot that the parts make; ``problems`` say what became of those that are absent.
 
-    ``fetched_at`` is the time of the oldest part, leaving out what the server compiles once a day: each part keeps its own
-    time in ``part_times``. The workers must be there.
+    ``fetched_at`` is the time of the oldest part; of a live horde without what the server compiles once a day, and is asked
+    for once an hour. Each part keeps its own time in ``part_times``. The workers must be there.
 
     Examples
     --------
@@ -372,7 +372,7 @@ def assemble(
     if workers is None:
         raise SourceFormatError(source, PARTS["workers"].without, field="workers")
     return Snapshot(
-        fetched_at=min(part.at for name, part in parts.items() if name not in COMPILED_DAILY),
+        fetched_at=min(part.at for name, part in parts.items() if kind != "live" or name not in COMPILED_DAILY),
         source=source,
         source_kind=kind,
         synthetic=synthetic,

@@ -303,7 +303,8 @@ def parse_json(content: bytes, source: str, part: str) -> tuple[Any, tuple[Probl
             changed: list[str] = []
             value = _without_half_pairs(value, changed)
             if changed:
-                note = f"{shown(changed[0])} and {len(changed) - 1} more held half a character, shown as \ufffd"
+                more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
+                note = f"{shown(changed[0])}{more} held half a character, shown as \ufffd"
                 findings.add("broken_text", "text", note)
     except json.JSONDecodeError as error:
         raise SourceFormatError(source, f"{part} is not JSON: {error.msg}, line {error.lineno} column {error.colno}") from None

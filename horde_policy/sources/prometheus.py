@@ -19,7 +19,7 @@ from horde_policy.errors import ConfigError, InputError, SourceFormatError, Sour
 from horde_policy.sources.http import Answer, HttpReader, Patience, checked_address
 from horde_policy.sources.payloads import parse_json
 
-__all__ = ["PrometheusClient", "configured_prometheus", "windows"]
+__all__ = ["TENANT_SETTING", "TOKEN_SETTING", "PrometheusClient", "configured_prometheus", "windows"]
 
 OK = 200
 MOST_POINTS = 10_000

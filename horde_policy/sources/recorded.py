@@ -11,13 +11,16 @@ from pathlib import Path
 from typing import Any
 
 from horde_policy.errors import InputError, Problem, SourceFormatError, shown
+from horde_policy.frames.model_look import ModelLook
 from horde_policy.frames.snapshot import Snapshot, SourceKind
+from horde_policy.sources.one_model import model_look, named_in
 from horde_policy.sources.parts import PARTS, Part, PartName, assemble, missing, read_part
 from horde_policy.sources.payloads import parse_json
 
-__all__ = ["RecordedSource", "is_recorded_folder", "load_recorded", "recorded_folders"]
+__all__ = ["RecordedSource", "is_recorded_folder", "load_recorded", "recorded_folders", "recorded_model"]
 
 ABOUT_FILE = "about.json"
+ONE_MODEL_FILES = "model_single_*.json"
 LARGEST_FILE_BYTES = 64 * 1024 * 1024
 OK = 200
 
@@ -29,13 +32,21 @@ class _Envelope:
     status: object
     body: object
     recorded_at: object
+    path: str = ""
 
 
 def _envelope(value: Any) -> _Envelope:
     if isinstance(value, dict) and isinstance(value.get("response"), dict):
-        response = value["response"]
-        return _Envelope(response.get("status", OK), response.get("body"), value.get("recorded_at"))
+        response, request = value["response"], value.get("request")
+        path = request.get("path") if isinstance(request, dict) else None
+        recorded_at = value.get("recorded_at")
+        return _Envelope(response.get("status", OK), response.get("body"), recorded_at, path if isinstance(path, str) else "")
     return _Envelope(OK, value, None)
+
+
+def _unusable(path: Path, error: SourceFormatError) -> InputError:
+    """Return the error that names the file, with what is wrong in it said once."""
+    return InputError("recorded folder", f"file {path.name}", str(path), str(error).removeprefix(f"{error.source}: "))
 
 
 def _read_file(path: Path, name: str) -> tuple[Any, tuple[Problem, ...]]:
@@ -48,7 +59,7 @@ def _read_file(path: Path, name: str) -> tuple[Any, tuple[Problem, ...]]:
     except OSError as error:
         raise InputError("recorded folder", f"file {path.name}", str(path), f"cannot be read: {error.strerror}") from error
     except SourceFormatError as error:
-        raise InputError("recorded folder", f"file {path.name}", str(path), str(error)) from error
+        raise _unusable(path, error) from error
 
 
 def _recorded_at(path: Path, given: object) -> tuple[datetime, tuple[Problem, ...]]:
@@ -74,7 +85,7 @@ def _load_part(path: Path, name: PartName) -> Part:
     try:
         return read_part(name, envelope.body, at, "recorded folder", (*mended, *untimed))
     except SourceFormatError as error:
-        raise InputError("recorded folder", f"file {path.name}", str(path), str(error)) from error
+        raise _unusable(path, error) from error
 
 
 def is_recorded_folder(folder: Path) -> bool:
@@ -137,6 +148,27 @@ def load_recorded(folder: Path | str, *, kind: SourceKind = "recorded") -> Snaps
     return assemble(parts, source=source, kind=kind, problems=problems, synthetic=about.get("synthetic") is True)
 
 
+def recorded_model(folder: Path | str, model: str) -> ModelLook | None:
+    """Return what a folder's ``model_single_*.json`` say of one model; null where none holds an answer about it.
+
+    Of several the one recorded last counts. A file that cannot be read is no answer, as is the 404 of a name encoded once.
+    """
+    last: Part | None = None
+    for path in sorted(Path(folder).glob(ONE_MODEL_FILES)):
+        try:
+            value, mended = _read_file(path, "model")
+            answer = _envelope(value)
+            if answer.status != OK or not named_in(answer.path, model):
+                continue
+            at, untimed = _recorded_at(path, answer.recorded_at)
+            part = read_part("models", answer.body, at, "recorded folder", (*mended, *untimed))
+        except (InputError, SourceFormatError):
+            continue
+        if last is None or part.at >= last.at:
+            last = part
+    return None if last is None else model_look(model, last)
+
+
 class RecordedSource:
     """A recorded folder as a source; it is read again at each load, so that a folder that grows is seen.
 
@@ -163,3 +195,7 @@ class RecordedSource:
     def load(self) -> Snapshot:
         """Return the folder's snapshot (:func:`load_recorded`)."""
         return load_recorded(self.folder)
+
+    def model(self, name: str, *, wait_s: float = 0.0) -> ModelLook | None:
+        """Return what the folder recorded of one model alone (:func:`recorded_model`); there is nothing to wait for."""
+        return recorded_model(self.folder, name)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import get_type_hints
 
 from horde_policy.errors import ConfigError
-from horde_policy.settings import ReplaySettings
+from horde_policy.settings import LARGEST_SETTING, ReplaySettings
 from horde_policy.units import MAX_LENGTH_LIMIT_TOKENS
 
 __all__ = ["MOST_VALUES", "SETTINGS", "Axis", "Listed", "Span", "read_axis", "spread"]
@@ -26,7 +26,7 @@ _RANGE_KEYS = ("from", "to", "step", "count", "scale")
 _WIDEST: Mapping[str, Mapping[str, float]] = {
     "ceiling_tokens": {"floor_tokens": 1},
     "floor_tokens": {"ceiling_tokens": MAX_LENGTH_LIMIT_TOKENS},
-    "wait_full_s": {"wait_floor_s": 1.7e308},
+    "wait_full_s": {"wait_floor_s": LARGEST_SETTING},
     "wait_floor_s": {"wait_full_s": 0.0},
 }
 """What a value is checked against when it is looked at alone: the widest that its neighbour could be."""

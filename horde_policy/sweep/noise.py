@@ -3,7 +3,7 @@
 Each difference is measured on the same days and seeds for both sides. With a handful of days a single standard error is itself
 a guess, and among hundreds of settings some come out small by chance. So the variances borrow from each other (the moderated
 t statistic of Smyth 2004, DOI 10.2202/1544-6115.1027), and the limit rises with the number of different settings compared
-(Šidák 1967). ``docs/decisions/0145-…`` has the rates of false alarms.
+(Šidák 1967). ``docs/decisions/0145-when-a-difference-is-more-than-noise.md`` has the rates of false alarms.
 """
 
 from dataclasses import dataclass

@@ -338,7 +338,9 @@ def _on_evidence(judgement: Judgement, stamp: Mapping[str, Any], point: str, cer
         found.append(Caveat("no_holdout"))
     elif point != judgement.baseline:
         first = judgement.comparison(point, judgement.question.objectives[0].metric)
-        if first.holdout_better_days * 2 <= len(judgement.holdout_days):
+        # a point that is worse on both, chosen for a constraint, is what the days held out bear out
+        leads = first.better_days * 2 > len(judgement.chosen_days)
+        if leads and first.holdout_better_days * 2 <= len(judgement.holdout_days):
             facts = {"days": len(judgement.holdout_days), "better": first.holdout_better_days}
             found.append(Caveat("holdout_disagrees", facts))
     if judgement.seeds == 1:

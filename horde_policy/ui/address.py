@@ -12,10 +12,25 @@ import streamlit as st
 
 from horde_policy.settings import AllowanceSettings, load_settings
 from horde_policy.views.grid import query_text
+from horde_policy.views.review_state import PARAMETERS as REVIEW_PARAMETERS
+from horde_policy.views.review_state import ReviewState, parse_review_state
 from horde_policy.views.state import ViewState, parse_view_state
 
-__all__ = ["Links", "begin_run", "deployment_settings", "links", "read_state", "say", "seed", "take_notices", "write_state"]
+__all__ = [
+    "Links",
+    "begin_run",
+    "deployment_settings",
+    "links",
+    "read_review",
+    "read_state",
+    "say",
+    "seed",
+    "take_notices",
+    "write_review",
+    "write_state",
+]
 
+_OF_REVIEW = frozenset(parameter.name for parameter in REVIEW_PARAMETERS)
 _SEEN = "address.seen"
 _SEEDED = "address.seeded"
 _NOTICES = "address.notices"
@@ -37,14 +52,30 @@ def _query() -> dict[str, list[str]]:
 
 
 def read_state() -> tuple[ViewState, tuple[str, ...]]:
-    """Return the state that the URL stands for, and the notes on what was left out of it."""
-    return parse_view_state(_query(), deployment_settings())
+    """Return the state that the URL stands for, and the notes on what was left out of it, the review's part included."""
+    query = _query()
+    state, notes = parse_view_state({name: v for name, v in query.items() if name not in _OF_REVIEW}, deployment_settings())
+    _, review_notes = parse_review_state({name: values for name, values in query.items() if name in _OF_REVIEW})
+    return state, (*notes, *review_notes)
+
+
+def read_review() -> ReviewState:
+    """Return the review's part of the state."""
+    return parse_review_state({name: values for name, values in _query().items() if name in _OF_REVIEW})[0]
 
 
 def write_state(**changes: object) -> None:
     """Write the state with some fields replaced to the URL; the browser keeps the state before it for its back button."""
-    state, _ = read_state()
-    st.query_params.from_dict(state.changed(**changes).query(deployment_settings()))
+    _write(read_state()[0].changed(**changes), read_review())
+
+
+def write_review(state: ReviewState) -> None:
+    """Write the review's part of the state to the URL; the rest of it stays."""
+    _write(read_state()[0], state)
+
+
+def _write(state: ViewState, review: ReviewState) -> None:
+    st.query_params.from_dict(state.query(deployment_settings()) | review.query())
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,14 +23,25 @@ from horde_policy.ui.replay_inputs import BUNDLED, Library, upload_key
 from horde_policy.views.budget_inputs import PricedRequests, from_file, from_trace, limit_of, priced_model
 from horde_policy.views.budget_state import BudgetState
 
-__all__ = ["PRICE_TABLES", "BudgetDesk", "Replayed", "budget_desk", "replayed", "run_of"]
+__all__ = ["PRICE_TABLES", "BudgetDesk", "Prepared", "Replayed", "budget_desk", "prepared", "replayed", "run_of"]
 
 T = TypeVar("T")
 
 PRICES_FOLDER = BUNDLED_FOLDER / "prices"
 PRICE_TABLES: Final = {"example-hosted": "Example, hosted models", "example-per-token": "Example, own models"}
 KEPT_UPLOADS = 6
+KEPT_INPUTS = 6
 KEPT_REPLAYS = 24
+SPINNER = "Replaying the requests for each reservation … the first time on a machine takes half a minute"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """Requests, the table that prices them, and the limit of each window in dollars."""
+
+    requests: PricedRequests
+    table: PriceTable
+    limit: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,22 +151,44 @@ def _of_replay(state: BudgetState) -> BudgetState:
     return state.changed(alike=plain.alike, inputs=plain.inputs, reserve_tokens=reserve)
 
 
-def run_of(state: BudgetState) -> tuple[PricedRequests, PriceTable, BudgetReplay]:
+@st.cache_resource(max_entries=KEPT_INPUTS, show_spinner=False)
+def _prepared(state: BudgetState) -> Prepared:
+    bench = budget_desk()
+    table = bench.table(state.prices)
+    requests = bench.requests(state, table)
+    return Prepared(requests=requests, table=table, limit=limit_of(requests.frame, table, state))
+
+
+def prepared(state: BudgetState) -> Prepared:
+    """Return what a state names, before anything is replayed.
+
+    Raises
+    ------
+    InputError
+        The requests, the prices or the limit cannot be used.
+    """
+    return _prepared(_of_replay(state))
+
+
+def run_of(state: BudgetState) -> BudgetReplay:
     """Return a replay with its whole run: a row for each request and setting."""
-    desk = budget_desk()
-    table = desk.table(state.prices)
-    requests = desk.requests(state, table)
-    limit = limit_of(requests.frame, table, state)
+    given = prepared(state)
     reserves = sorted({*DEFAULT_RESERVES, state.reserve_tokens})
-    made = replay_budget(requests.frame, table, limit, reserves=reserves, window=state.window, zone=state.zone)  # type: ignore[arg-type]
-    return requests, table, made
+    return replay_budget(
+        given.requests.frame,
+        given.table,
+        given.limit,
+        reserves=reserves,
+        window=state.window,  # type: ignore[arg-type]
+        zone=state.zone,
+    )
 
 
-@st.cache_resource(max_entries=KEPT_REPLAYS, show_spinner="Replaying the requests for each reservation …")
+@st.cache_resource(max_entries=KEPT_REPLAYS, show_spinner=SPINNER)
 def _replayed(state: BudgetState) -> Replayed:
-    requests, table, made = run_of(state)
+    given, made = prepared(state), run_of(state)
     moments = budget_moments(made.run)
-    return Replayed(requests=requests, table=table, replay=replace(made, run=made.run.clear()), moments=moments)
+    return Replayed(requests=given.requests, table=given.table, replay=replace(made, run=made.run.clear()), moments=moments)
 
 
 def replayed(state: BudgetState) -> Replayed:
@@ -164,7 +197,7 @@ def replayed(state: BudgetState) -> Replayed:
     Raises
     ------
     InputError
-        The requests, the prices or the limit cannot be used.
+        The requests, the prices or the limit cannot be used, or their money together is too much.
     ConfigError
         The window or the zone is none.
     """

@@ -6,9 +6,12 @@ never shows its password or its options.
 
 import os
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
+import polars as pl
 import streamlit as st
 
 from horde_policy.budget.audit import LedgerLook, holds_frame, windows_frame
@@ -17,6 +20,7 @@ from horde_policy.budget.demo import make_demo_ledger
 from horde_policy.budget.ledger import Ledger
 from horde_policy.clock import SystemClock
 from horde_policy.errors import HordePolicyError
+from horde_policy.frames.schemas import Schema
 from horde_policy.frames.usage import LEDGER_HOLDS, LEDGER_WINDOWS
 from horde_policy.ui.address import seed
 from horde_policy.ui.budget_controls import write_budget
@@ -158,19 +162,24 @@ def _assumption(ledger: Ledger, kind: str) -> tuple[InputAssumption, str]:
     return Certain(), ""
 
 
+def _file(made: Callable[[], pl.DataFrame], schema: Schema, stamp: LedgerStamp) -> bytes:
+    """Return a frame as CSV, made when it is asked for."""
+    return to_csv(*in_dollars(made(), schema), stamp)
+
+
 def _offer(book: _Book, look: LedgerLook, inputs: InputAssumption, kind: str) -> None:
     stamp = LedgerStamp(
         ledger=book.ledger.name if not book.synthetic else "demo ledger", synthetic=book.synthetic, at=look.at, inputs=kind
     )
     name = f"ledger_{look.at:%Y%m%dT%H%M%SZ}"
     with st.container(horizontal=True, vertical_alignment="center"):
-        for label, what, frame, schema in (
-            ("Budgets (CSV)", "budgets", windows_frame(look.budgets), LEDGER_WINDOWS),
-            ("Holds (CSV)", "holds", holds_frame(look.holds, look.at, inputs), LEDGER_HOLDS),
+        for label, what, made, schema in (
+            ("Budgets (CSV)", "budgets", partial(windows_frame, look.budgets), LEDGER_WINDOWS),
+            ("Holds (CSV)", "holds", partial(holds_frame, look.holds, look.at, inputs), LEDGER_HOLDS),
         ):
             st.download_button(
                 label,
-                to_csv(*in_dollars(frame, schema), stamp),
+                partial(_file, made, schema, stamp),
                 f"{name}_{what}.csv",
                 "text/csv",
                 key=f"budget.ledger-{what}",

@@ -4,11 +4,10 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from horde_policy.budget.money import to_usd
 from horde_policy.budget.price_table import PriceTable
 from horde_policy.errors import HordePolicyError
 from horde_policy.ui.address import read_state
-from horde_policy.ui.budget_desk import Replayed, budget_desk, replayed, run_of
+from horde_policy.ui.budget_desk import Replayed, budget_desk, prepared, replayed, run_of
 from horde_policy.ui.charts import show_figure, theme_mode
 from horde_policy.ui.tables import show_grid
 from horde_policy.views import budget_words as words
@@ -17,53 +16,59 @@ from horde_policy.views.budget_state import BudgetState
 from horde_policy.views.figures import budget as figures
 from horde_policy.views.text import escape_markdown
 
-__all__ = ["Opened", "open_budget", "show_details", "show_figures", "show_files", "show_inputs", "show_trouble", "title_of"]
+__all__ = ["Opened", "open_budget", "replay", "show_details", "show_figures", "show_files", "show_inputs", "title_of"]
 
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """What the page works with: the choices, the price table, and what came of the replay, or why nothing did."""
+    """What the page works with before anything is replayed: the choices, the price table, the limit, or what is wrong."""
 
     state: BudgetState
     table: PriceTable | None
-    result: Replayed | None
+    limit: str
     error: str | None
 
     @property
     def automatic(self) -> str:
-        """The limit that stands where none is chosen."""
-        return "" if self.result is None or self.state.limit else f"{to_usd(self.result.replay.limit_pico):f}"
+        """The limit that stands where none is chosen; empty where one is, or where there is nothing to replay."""
+        return "" if self.state.limit else self.limit
 
 
 def open_budget() -> Opened:
-    """Read the address and replay what it names."""
+    """Read the address, and the requests and prices that it names."""
     state = read_state()[0].budget
     table = None
     try:
         table = budget_desk().table(state.prices)
-        return Opened(state, table, replayed(state), None)
+        return Opened(state, table, prepared(state).limit, None)
     except HordePolicyError as error:
-        return Opened(state, table, None, str(error))
+        return Opened(state, table, "", str(error))
 
 
-def title_of(opened: Opened) -> str:
+def replay(opened: Opened) -> Replayed | None:
+    """Return what comes of the replay, and say what weakens it; null where nothing can be replayed, which is said."""
+    try:
+        result = replayed(opened.state) if opened.error is None else None
+        trouble = opened.error
+    except HordePolicyError as error:
+        result, trouble = None, str(error)
+    if result is None:
+        st.error(escape_markdown(trouble or ""), title="Nothing could be replayed", icon=":material/error:")
+        return None
+    unpriced = words.unpriced_note(result.replay)
+    if unpriced:
+        st.warning(words.own_words(unpriced), icon=":material/money_off:")
+    for problem in result.replay.problems:
+        show = st.warning if problem.level != "note" else st.info
+        show(escape_markdown(problem.text), icon=":material/info:")
+    return result
+
+
+def title_of(opened: Opened, result: Replayed | None) -> str:
     """Return the page's answer in one sentence; its name where there is none."""
-    if opened.result is None:
+    if result is None:
         return "Budget"
-    return words.own_words(words.headline(words.summary_row(opened.result.replay, opened.state.reserve_tokens)))
-
-
-def show_trouble(opened: Opened) -> None:
-    """Say why nothing could be replayed, and what in the requests weakens the result."""
-    if opened.error is not None:
-        st.error(escape_markdown(opened.error), title="Nothing could be replayed", icon=":material/error:")
-    if opened.result is not None:
-        unpriced = words.unpriced_note(opened.result.replay)
-        if unpriced:
-            st.warning(words.own_words(unpriced), icon=":material/money_off:")
-        for problem in opened.result.replay.problems:
-            show = st.warning if problem.level != "note" else st.info
-            show(escape_markdown(problem.text), icon=":material/info:")
+    return words.own_words(words.headline(words.summary_row(result.replay, opened.state.reserve_tokens)))
 
 
 def show_inputs(opened: Opened, result: Replayed) -> None:
@@ -132,7 +137,7 @@ def show_files(opened: Opened, result: Replayed) -> None:
          lambda: moments_csv(result.moments, stamp)),
         ("Requests (Parquet)", "requests", "parquet", "application/vnd.apache.parquet",
          "Every request under every setting, with its outcome and the state of its window; money in whole pico-dollars.",
-         lambda: run_parquet(run_of(state)[2].run, stamp)),
+         lambda: run_parquet(run_of(state).run, stamp)),
     )  # fmt: skip
     with st.container(horizontal=True, vertical_alignment="center"):
         for label, what, ending, mime, text, made in offers:

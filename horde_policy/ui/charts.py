@@ -1,7 +1,7 @@
 """The one way to show a figure: never without its sentence, never full of chrome."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Literal
 
 import plotly.graph_objects as go
 import streamlit as st
@@ -18,7 +18,7 @@ def show_figure(
     key: str,
     config: Mapping[str, Any] = PLOTLY_CONFIG,
     on_box: Callable[[Any], None] | None = None,
-    on_point: Callable[[Any], None] | None = None,
+    on_mark: Callable[[Any], None] | None = None,
 ) -> None:
     """Show a Plotly figure over the full width.
 
@@ -34,8 +34,9 @@ def show_figure(
         Of Plotly's tool bar.
     on_box
         Called with the ends on the axis x of a box that was drawn over the figure, as Plotly tells them.
-    on_point
-        Called with the first entry of the ``customdata`` of the mark that was clicked; a mark without any tells nothing.
+    on_mark
+        Called with the ``customdata`` of the mark that was clicked; a mark without any tells nothing. Lines without markers and
+        heatmaps have no marks (T9).
 
     Raises
     ------
@@ -45,19 +46,22 @@ def show_figure(
     if not alt.strip():
         raise ValueError("a figure needs its alt text")
     arguments: dict[str, Any] = {"width": "stretch", "theme": "streamlit", "key": key, "config": dict(config), "alt": alt}
-    if on_box is None and on_point is None:
+    modes: list[Literal["box", "points"]] = []
+    modes += ["box"] if on_box is not None else []
+    modes += ["points"] if on_mark is not None else []
+    if not modes:
         st.plotly_chart(figure, **arguments)
         return
 
-    def drawn() -> None:
+    def selected() -> None:
         selection = st.session_state[key].selection
-        if on_box is not None and selection.box:
+        # a box selects the marks inside it too, so it is looked for first
+        if selection.box and on_box is not None:
             on_box(selection.box[0]["x"])
-        data = next((point.get("customdata") for point in selection.points), None)
-        if on_point is not None and data:
-            on_point(data[0])
+        elif on_mark is not None and (data := next((point.get("customdata") for point in selection.points), None)):
+            on_mark(data)
 
-    st.plotly_chart(figure, on_select=drawn, selection_mode="points" if on_box is None else "box", **arguments)
+    st.plotly_chart(figure, on_select=selected, selection_mode=modes, **arguments)
 
 
 def theme_mode() -> Mode:

@@ -5,7 +5,7 @@ import streamlit as st
 from horde_policy.sources.catalogue import PUBLIC_KEY, URL_KEY
 from horde_policy.ui import address, live
 from horde_policy.ui.page import Opened
-from horde_policy.ui.shell import has_page, link_to
+from horde_policy.ui.shell import link_to
 
 __all__ = ["show_offers"]
 
@@ -25,5 +25,4 @@ def show_offers(opened: Opened) -> None:
     )
     with st.container(horizontal=True, key="overview.offers"):
         for page, label, icon, query in offers:
-            if has_page(page):
-                link_to(page, label, query, icon=icon)
+            link_to(page, label, query, icon=icon)

@@ -13,7 +13,7 @@ from horde_policy.sources.demo import BUNDLED_FOLDER, DEMO_FOLDER
 from horde_policy.sources.recorded import load_recorded
 from horde_policy.ui import address, components
 from horde_policy.ui.charts import show_figure, theme_mode
-from horde_policy.ui.shell import has_page, link_to
+from horde_policy.ui.shell import link_to
 from horde_policy.ui.tables import show_grid
 from horde_policy.views.figures.guide import fig_named_points, named_points_alt
 from horde_policy.views.grid import Column, Row, name_cell
@@ -27,6 +27,18 @@ __all__ = ["choose_step", "content_of", "show_contents", "show_glossary", "show_
 
 PRICES = BUNDLED_FOLDER / "prices" / "example-hosted.toml"
 PRICED = ("large", datetime(2026, 1, 1, tzinfo=UTC))
+BUNDLED = {
+    "kind": "demo",
+    "label": "demo, synthetic data",
+    "source": "Bundled demo",
+    "note": "the same every time",
+    "at": "",
+    "at_ms": None,
+    "failing": False,
+    "ticking": False,
+}
+"""The status line of a page whose figures are those of the bundled demo, whatever source is chosen."""
+
 MADE_UP = (
     "Everything in the workshop is computed from the bundled demo, which is made up, so every figure is the same every time."
 )
@@ -47,8 +59,9 @@ def content_of(step: int) -> Content:
 
 
 def choose_step() -> ViewState:
-    """Return the state, with the step that the address names."""
+    """Say what the figures are, with the copy of the link, and return the state, with the step that the address names."""
     state, _ = address.read_state()
+    components.status(key="shared.status", data=BUNDLED)
     return state
 
 
@@ -87,9 +100,6 @@ def show_step(state: ViewState) -> None:
         st.markdown("**See it on the real pages**")
         for link in step.links:
             query = link_query(link, number, address.deployment_settings())
-            if not has_page(link.page):
-                st.caption(f"{link.label}: this app has no page /{link.page}.")
-                continue
             link_to(link.page, escape_markdown(link.label), query, icon=":material/open_in_new:")
         st.caption("Each opens with everything set; opening it again is the reset.")
     if content.points:

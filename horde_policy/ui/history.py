@@ -15,6 +15,7 @@ from horde_policy.history.alerting import firing_alerts
 from horde_policy.history.annotations import Annotation, read_annotations
 from horde_policy.history.demo import demo_history
 from horde_policy.history.fleet_span import FleetSpan, load_span
+from horde_policy.history.kept import KeptExport, kept_exports
 from horde_policy.history.presence import worker_periods, workers_over
 from horde_policy.history.reading import SourceSpan, gaps_between, sources_in
 from horde_policy.history.since import changes_over
@@ -29,12 +30,23 @@ from horde_policy.views.history import HISTORY_NEEDS, Range, range_of, range_tex
 from horde_policy.views.state import RANGES_S, ViewState
 from horde_policy.views.text import escape_markdown, visible
 
-__all__ = ["Past", "annotations", "choose_range", "drawn_range", "find_past", "open_store", "say_missing", "store_standing"]
+__all__ = [
+    "Past",
+    "annotations",
+    "choose_range",
+    "drawn_range",
+    "find_past",
+    "kept_metrics",
+    "open_store",
+    "say_missing",
+    "store_standing",
+]
 
 HISTORY_SETTING = "HORDE_POLICY_HISTORY"
 ANNOTATIONS_SETTING = "HORDE_POLICY_ANNOTATIONS"
 
 SPANS_KEPT = 6
+TRENDS_KEPT = 24
 KEPT_FOR_S = 900
 
 
@@ -85,7 +97,8 @@ class Past:
     def trend(self, models: tuple[str, ...], shown: Range | None = None) -> pl.DataFrame:
         """Return how a request of these models went over the range, or over another one."""
         span = self.span(models or None, shown)
-        return trend(span, models, self.settings, max_length=self.max_length, context_tokens=self.context_tokens)
+        key = self._key(shown or self.shown)
+        return _trend(*key, models, self.settings, self.max_length, self.context_tokens, span)
 
     def trends(self, models: tuple[str, ...]) -> dict[str, pl.DataFrame]:
         """Return each model's own."""
@@ -122,6 +135,21 @@ def _span(
     store: str, source: str, start: datetime, end: datetime, models: tuple[str, ...] | None, _store: HistoryStore
 ) -> FleetSpan:
     return load_span(_store, start, end, models=models, with_horde_wide=models is None, source=source)
+
+
+@st.cache_resource(max_entries=TRENDS_KEPT, ttl=KEPT_FOR_S, show_spinner=False)
+def _trend(
+    store: str,
+    source: str,
+    start: datetime,
+    end: datetime,
+    models: tuple[str, ...],
+    settings: AllowanceSettings,
+    max_length: int,
+    context_tokens: int,
+    _span: FleetSpan,
+) -> pl.DataFrame:
+    return trend(_span, models, settings, max_length=max_length, context_tokens=context_tokens)
 
 
 @st.cache_resource(max_entries=SPANS_KEPT, ttl=KEPT_FOR_S, show_spinner=False)
@@ -279,6 +307,15 @@ def annotations() -> tuple[tuple[Annotation, ...], str | None]:
         return read_annotations(Path(configured)), None
     except InputError as error:
         return (), visible(str(error))
+
+
+def kept_metrics() -> tuple[KeptExport, ...]:
+    """Return what the configured history keeps of metrics exports; nothing where it cannot be read, which is said elsewhere."""
+    try:
+        store = open_store()
+        return () if store is None else kept_exports(store)
+    except HordePolicyError:
+        return ()
 
 
 def store_standing(now: datetime) -> tuple[StoreInfo, tuple[RecorderStatus, ...]] | str:

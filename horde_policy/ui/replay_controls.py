@@ -6,20 +6,21 @@ from datetime import timedelta
 import streamlit as st
 
 from horde_policy.errors import InputError
+from horde_policy.imports.trace_frame import Trace
 from horde_policy.replay.fill import MOST_COPIES
 from horde_policy.replay.fill_rule import CLIENT_SIZES, MAX_LENGTH_RULES, FillRule
+from horde_policy.ui import uploads
 from horde_policy.ui.address import say, seed, write_state
 from horde_policy.ui.replay_desk import Desk
 from horde_policy.ui.replay_inputs import BUNDLED, Drawn, drawn_of
 from horde_policy.units import MAX_LENGTH_LIMIT_TOKENS
 from horde_policy.views.state import ViewState, hours_from_text, hours_text
-from horde_policy.views.text import escape_markdown, visible
+from horde_policy.views.text import count, escape_markdown, visible
 
 __all__ = ["show_choices", "upload_names"]
 
 MOST_DAYS_LISTED = 14
 MOST_UPLOAD_MB = 200
-UPLOADS = "replay.uploads"
 FAILED = "replay.upload-failed"
 SIZE_WORDS = {
     "tight": "what was used (tight)",
@@ -31,8 +32,14 @@ SIZE_WORDS = {
 
 def upload_names() -> dict[str, str]:
     """Return key → name of the files that this session has uploaded."""
-    names: dict[str, str] = st.session_state.setdefault(UPLOADS, {})
-    return names
+    return {upload.key: upload.name for upload in uploads.listed("traffic")}
+
+
+def understood(trace: Trace) -> tuple[str, str]:
+    """Return what an uploaded file was understood as, and what of it was left out, each in one line."""
+    refused = ", ".join(f"{count(rows)} rows: {reason}" for reason, rows in trace.refused.items() if rows)
+    read = f"{trace.format.replace('_', ' ')}: {count(trace.frame.height)} requests of {count(trace.rows_read)} rows"
+    return read, refused or "everything was understood"
 
 
 def show_choices(state: ViewState, desk: Desk, sources: Mapping[str, str], length: timedelta | None) -> None:
@@ -260,12 +267,12 @@ def _upload(desk: Desk) -> None:
         segment = int(st.session_state["replay.segment"])
         try:
             rebuilt_with = int(st.session_state["replay.rebuilt-with"])
-            key, _ = desk.library.add(file.name, file.getvalue(), segment=segment or None, seed=rebuilt_with)
+            key, trace = desk.library.add(file.name, file.getvalue(), segment=segment or None, seed=rebuilt_with)
         except InputError as error:
             st.session_state[FAILED] = str(error)
             return
         st.session_state[FAILED] = None
-        upload_names()[key] = file.name
+        uploads.remember(uploads.Upload(key, "traffic", file.name, *understood(trace)))
         write_state(**start_of(key))
 
     with st.popover("Upload", icon=":material/upload:", key="replay.uploading"):

@@ -189,6 +189,11 @@ class Library:
                 self.uploads.popitem(last=False)
         return key, trace
 
+    def forget(self, key: str) -> None:
+        """Drop an upload; one that is not kept is none."""
+        with self.lock:
+            self.uploads.pop(key, None)
+
     def trace(self, key: str) -> Trace:
         """Return the trace of a key.
 

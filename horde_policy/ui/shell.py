@@ -12,21 +12,28 @@ from pathlib import Path
 import streamlit as st
 
 from horde_policy.errors import ConfigError
+from horde_policy.sources.secrets_file import unreadable_secrets
 from horde_policy.ui import address, controls, live
 from horde_policy.ui.sign_in import require_sign_in
 from horde_policy.views.guide import STEPS, link_query
 from horde_policy.views.state import ViewState
 from horde_policy.views.text import escape_markdown
 
-__all__ = ["PageEntry", "frame", "has_page", "link_to", "navigation"]
+__all__ = ["PageEntry", "frame", "link_to", "navigation"]
 
 FOLDER = Path(__file__).parent
 SIDEBAR_PX = 220
 MARGINS = """<style>
 [data-testid="stMainBlockContainer"] { padding-left: clamp(0.9rem, 2.2vw, 2rem); padding-right: clamp(0.9rem, 2.2vw, 2rem); }
 [data-testid="stSidebarUserContent"] { padding-left: 0.9rem; padding-right: 0.9rem; }
+[data-testid="stCaptionContainer"] { color: inherit !important; opacity: 0.78; }
+.js-plotly-plot [class*="axislayer"] text, .js-plotly-plot .infolayer text[class$="title"] {
+  fill: currentColor !important; fill-opacity: 0.78 !important; }
+[data-testid="stButtonGroup"] [aria-checked="true"], [data-testid="stButtonGroup"] [aria-checked="true"] *,
+[data-testid="stButtonGroup"] [aria-pressed="true"] *, [data-testid="stSliderThumbValue"] { color: inherit !important; }
 </style>"""
-"""Streamlit's wide layout keeps 5 rem at each side, which no setting changes and a board has no room for."""
+"""What no setting changes: Streamlit's wide layout keeps 5 rem at each side, which a board has no room for, and its captions and
+the figures' axes are fainter than AA asks (4.5 to 1), which ``tests/browser/test_all_pages.py`` measures."""
 
 WALL = """<style>
 html { font-size: 19px; }
@@ -48,6 +55,7 @@ class PageEntry:
     """One page of the navigation: its file, its name in the address, its title, icon, and the question it answers.
 
     A page without ``controls`` chooses no source, size or settings: what it shows does not depend on them.
+    One that is not ``live`` shows no horde's source, so it has the settings alone.
     """
 
     file: Path
@@ -56,6 +64,7 @@ class PageEntry:
     icon: str
     question: str
     controls: bool = True
+    live: bool = True
 
 
 def navigation(sections: Mapping[str, Sequence[PageEntry]]) -> "Navigation":
@@ -95,8 +104,8 @@ class Navigation:
         self.current.run()
 
     def draw(self, state: ViewState) -> None:
-        """Draw the links, section by section; each carries what all pages share."""
-        query = state.shared_query(address.deployment_settings())
+        """Draw the links, section by section; each carries what all pages share, and what is reviewed."""
+        query = state.shared_query(address.deployment_settings()) | address.read_review().query()
         with st.sidebar:
             for section, entries in self.sections.items():
                 st.caption(section)
@@ -108,11 +117,6 @@ class Navigation:
 
 _current: ContextVar[Navigation] = ContextVar("navigation")
 """The navigation of the run that is going on; each run of a script has a thread, and so a context, of its own."""
-
-
-def has_page(page: str) -> bool:
-    """Tell whether a page of this name is in the navigation."""
-    return page in _current.get().pages
 
 
 def link_to(page: str, label: str, query: Mapping[str, Sequence[str]], *, icon: str | None = None) -> None:
@@ -164,17 +168,19 @@ def frame(sections: Mapping[str, Sequence[PageEntry]]) -> Navigation:
     page.draw(state)
     show_workshop_bar(page, state)
     if page.entry.controls:
-        _show_controls(state)
-    problems = (problem.text for problem in live.source_problems())
+        _show_controls(state, live_source=page.entry.live)
+    unreadable = unreadable_secrets(st.config.get_option("secrets.files"))
+    problems = (problem.text for problem in (*unreadable, *live.source_problems()))
     # What a link or the configuration says may hold anything: it is shown as text and never as Markdown.
     for text in (*notes, *address.take_notices(), *problems):
         st.warning(escape_markdown(text), icon=":material/info:")
     return page
 
 
-def _show_controls(state: ViewState) -> None:
+def _show_controls(state: ViewState, *, live_source: bool) -> None:
     with st.container(horizontal=True, vertical_alignment="center", key="shared.controls"):
-        controls.source_chooser(live.source_labels(), state)
-        controls.refresh_chooser(state)
-        controls.size_chooser(state)
+        if live_source:
+            controls.source_chooser(live.source_labels(), state)
+            controls.refresh_chooser(state)
+            controls.size_chooser(state)
         controls.request_and_settings(state)

@@ -4,13 +4,13 @@ from datetime import datetime
 
 import streamlit as st
 
-from horde_policy.ui import address, history, live
+from horde_policy.ui import address, history, live, uploads
 from horde_policy.ui.tables import show_grid
 from horde_policy.views import sources
 from horde_policy.views.state import ViewState
-from horde_policy.views.text import escape_markdown, instant
+from horde_policy.views.text import escape_markdown, instant, shortened
 
-__all__ = ["figures", "show_history", "show_problems", "show_sources"]
+__all__ = ["figures", "show_history", "show_problems", "show_sources", "show_uploads"]
 
 
 def figures() -> tuple[tuple[sources.SourceFigures, ...], datetime]:
@@ -71,3 +71,31 @@ def show_history(now: datetime) -> None:
         alt="Sources in the history with their recorder, span and gaps",
         empty="The store holds no source yet: the recorder has not stored its first poll.",
     )
+    for kept in history.kept_metrics():
+        st.caption(escape_markdown(sources.kept_sentence(kept)))
+
+
+def show_uploads() -> None:
+    """Show what this session has uploaded, what each was understood as, and a way to forget it."""
+    st.header("Uploads of this session", anchor=False)
+    held = uploads.listed()
+    show_grid(
+        sources.UPLOAD_COLUMNS,
+        [sources.upload_row(one.key, one.name, uploads.KINDS[one.kind][0], one.understood, one.left) for one in held],
+        key="sources.uploads",
+        alt="Files that this session has uploaded, and what they were understood as",
+        empty="Nothing was uploaded in this session: exported metrics are on the Review pages, request logs on Replay.",
+    )
+    if not held:
+        return
+    with st.container(horizontal=True):
+        for one in held:
+            st.button(
+                f"Forget {escape_markdown(shortened(one.name, 40))}",
+                key=f"sources.forget-{one.key}",
+                icon=":material/delete:",
+                on_click=uploads.forget,
+                args=(one.key,),
+                help="Drops what was read of it from this server. Links to it end.",
+            )
+    st.caption(f"At most {uploads.MOST_KEPT} of a kind are kept a session, in memory, as long as this server runs.")

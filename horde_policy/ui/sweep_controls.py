@@ -65,7 +65,7 @@ def show_sweeps(state: ViewState, desk: SweepDesk, sources: Mapping[str, str]) -
     if failed:
         st.error(escape_markdown(failed), title="The file holds no sweep", icon=":material/upload_file:")
     with st.expander("New sweep", icon=":material/add_chart:", key="sweep.new"):
-        _form(state, desk, sources)
+        st.fragment(_form)(desk, sources)
 
 
 def _chooser(asked: SweepAsked) -> None:
@@ -138,7 +138,9 @@ def _text_of(name: str) -> str:
     return ", ".join(value) if isinstance(value, list) else str(value or "")
 
 
-def _form(state: ViewState, desk: SweepDesk, sources: Mapping[str, str]) -> None:
+def _form(desk: SweepDesk, sources: Mapping[str, str]) -> None:
+    """Show the form; typing in it runs the form alone, so that the results below it are not drawn again at each field."""
+    state, _ = read_state()
     problems: dict[str, str] = st.session_state.setdefault(PROBLEMS, {})
     texts = _texts(state.sweep)
     st.caption("Each combination of the values below is replayed on the whole traffic, and so are the settings in force. " + HOW)
@@ -279,10 +281,9 @@ def _start(state: ViewState, desk: SweepDesk, *, blocked: bool) -> None:
     for reason, number in planned.dropped.items():
         st.caption(escape_markdown(f"Left out: {reason} ({count(number)})."))
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.button(
-            "Start the sweep", key="sweep.start", type="primary", icon=":material/play_arrow:", disabled=blocked,
-            on_click=_begin, args=(desk, wanted),
-        )  # fmt: skip
+        if st.button("Start the sweep", key="sweep.start", type="primary", icon=":material/play_arrow:", disabled=blocked):
+            _begin(desk, wanted)
+            st.rerun()
         with st.popover("The same for the command", icon=":material/terminal:"):
             st.caption("Save as grid.toml for sweep --grid grid.toml")
             st.code(wanted.grid, language="toml")

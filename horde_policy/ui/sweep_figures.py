@@ -67,7 +67,7 @@ def _heat(result: Result) -> None:
         maps.fig_heat(heat, result.names, marked, theme_mode()),
         alt=maps.heat_alt(heat, OTHERS_RULES[asked.others]),
         key="sweep.heat",
-        on_point=_open,
+        on_mark=lambda mark: _open(mark[0]),
     )
     st.caption("◆ in force · ★ proposed · ▣ looked at. Darker is more." if theme_mode() == "light"
                else "◆ in force · ★ proposed · ▣ looked at. Lighter is more.")  # fmt: skip
@@ -137,7 +137,7 @@ def _pair(result: Result) -> tuple[Metric, Metric]:
 def _front(result: Result) -> None:
     x, y = _pair(result)
     figure = maps.fig_front(result.judgement, x, y, result.names, point=result.point, mode=theme_mode())
-    show_figure(figure, alt=maps.front_alt(result.judgement, x, y), key="sweep.front", on_point=_open)
+    show_figure(figure, alt=maps.front_alt(result.judgement, x, y), key="sweep.front", on_mark=lambda mark: _open(mark[0]))
     st.caption(
         f"{count(int(result.judgement.points['front'].sum()))} of {count(result.judgement.points.height)} settings are on the "
         "front: none that meets the constraints is better in one objective without being worse in another. Whiskers: the 95 % "
@@ -164,6 +164,11 @@ def show_looked_at(result: Result) -> None:
         st.caption("These are the settings in force. Choose others above, or click a square, a dot or a row, to compare them.")
     rows = sweep_tables.compared_rows(result.judgement, result.point)
     show_grid(sweep_tables.COMPARED_COLUMNS, rows, key="sweep.compared", alt="The settings looked at beside those in force")
+    if result.picked is not None and result.picked.checks:
+        checks = sweep_tables.check_rows(result.picked)
+        show_grid(sweep_tables.CHECK_COLUMNS, checks, key="sweep.checks", alt="The constraints, and whether they are met")
+    for metric in result.question.metrics:
+        st.caption(f"{metric_words(metric)}: {metric.text[:1].lower()}{metric.text[1:]}")
     left, right = st.columns(2, gap="medium")
     metric = result.question.objectives[0].metric
     words = {base: "in force"} | ({} if result.point == base else {result.point: "looked at"})
@@ -189,7 +194,7 @@ def show_parallel(result: Result) -> None:
         lines.fig_parallel(result.judgement, result.names, point=result.point, mode=theme_mode()),
         alt=lines.parallel_alt(result.judgement, result.point),
         key="sweep.parallel",
-        on_point=_open,
+        on_mark=lambda mark: _open(mark[0]),
     )
 
 

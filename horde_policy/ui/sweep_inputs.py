@@ -1,11 +1,13 @@
 """What a sweep of the page replays: the Replay page's traffic and fleets, under a load, checked before anything runs."""
 
+import math
 from dataclasses import dataclass
 
 from horde_policy.errors import InputError
 from horde_policy.frames.snapshot import Snapshot
 from horde_policy.replay.fill_rule import FillRule
 from horde_policy.settings import AllowanceSettings, ReplaySettings
+from horde_policy.sweep.axes import Listed
 from horde_policy.sweep.grid import Plan, parse_grid, plan
 from horde_policy.sweep.inputs import SweepInputs
 from horde_policy.sweep.stage import check_plan
@@ -15,6 +17,8 @@ __all__ = ["MOST_REQUESTS_REPLAYED", "Wanted", "inputs_and_plan", "requests_of"]
 
 MOST_REQUESTS_REPLAYED = 400_000_000
 """More than this, over all replays, is for the command, which has no limit and can use a cluster."""
+
+MOST_POINTS = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +55,12 @@ def inputs_and_plan(library: Library, wanted: Wanted, snapshot: Snapshot | None)
         The grid makes no sense, by itself or for this traffic.
     """
     baseline = ReplaySettings.lifted(wanted.settings)
-    planned = plan(parse_grid(wanted.grid), baseline)
+    grid = parse_grid(wanted.grid)
+    points = grid.points or math.prod(len(axis.values) for axis in grid.axes.values() if isinstance(axis, Listed))
+    if points > MOST_POINTS:
+        hint = "try fewer values or a random or Sobol search, or use the sweep command"
+        raise InputError("sweep", "", points, f"combinations are more than the page's {MOST_POINTS:,}", hint=hint)
+    planned = plan(grid, baseline)
     weighted = any(s.fill is not None and FillRule.parsed(s.fill).models == "weighted" for s in planned.scenarios)
     drawn = drawn_of(wanted.fleet)
     if drawn is None and snapshot is None:

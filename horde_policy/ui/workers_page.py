@@ -44,7 +44,8 @@ def show_workers(opened: Opened, points: Sequence[SinglePoint], past: history.Pa
     )
     listed = board.fleet.workers
     shown = workers.shown_workers(listed, state.find, board.settings)
-    known = {} if isinstance(past, str) else {row["worker_id"]: row for row in past.workers().iter_rows(named=True)}
+    over_range = None if isinstance(past, str) else workers.with_sizes(past.workers(), past.periods())
+    known = {} if over_range is None else {row["worker_id"]: row for row in over_range.iter_rows(named=True)}
     show_grid(
         workers.worker_columns(with_history=not isinstance(past, str)),
         workers.worker_rows(shown, board, points, known, address.links(state).elsewhere),
@@ -87,7 +88,7 @@ def show_past(opened: Opened, past: history.Past | str) -> None:
     show_figure(figure, alt=presence_alt(over_range.height, len(order)), key="workers.presence")
     show_grid(
         workers.GONE_COLUMNS,
-        workers.gone_rows(over_range),
+        workers.gone_rows(workers.with_sizes(over_range, past.periods())),
         key="workers.gone",
         alt="Workers that were there over the range and are gone at its end",
         empty="Nobody who was there over the range is gone at its end.",

@@ -95,12 +95,19 @@ def window_rows(look: LedgerLook) -> list[Row]:
                 "spent": money_text(s.spent_pico),
                 "held": money_text(s.held_pico),
                 "left": money_text(s.left_pico),
-                "open": count(s.open_count) + ("" if s.open_cap is None else f" of {count(s.open_cap)}"),
+                "open": _open(status),
                 "worst": {"text": status.worst.text() if status.worst.open else "nothing open"},
                 "labels": {"text": _labels(status)},
             }
             rows.append(Row(id=f"{budget.name}\n{s.window.kind}\n{s.window.zone}", cells=cells))
     return rows
+
+
+def _open(status: WindowStatus) -> str | dict[str, str]:
+    """Return how many are open, of how many that may be; expired ones beside them, since they are in the worst case too."""
+    text = count(status.state.open_count) + ("" if status.state.open_cap is None else f" of {count(status.state.open_cap)}")
+    expired = status.worst.open - status.state.open_count
+    return {"text": text, "sub": f"and {count(expired)} expired"} if expired > 0 else text
 
 
 def _labels(status: WindowStatus) -> str:

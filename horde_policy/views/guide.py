@@ -107,7 +107,10 @@ STEPS: Final[tuple[Step, ...]] = (
     Step(
         "A budget's bound",
         "A budget is hard. How far over can it go all the same?",
-        (GuideLink("budget", "The budget's page"),),
+        (
+            GuideLink("budget", "The budget's page"),
+            GuideLink("budget", "All of it held", extra={"budget_reserve": ("32000",)}),
+        ),
     ),
 )
 """The eight steps in their order."""

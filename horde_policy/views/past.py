@@ -12,7 +12,7 @@ from horde_policy.history.annotations import Annotation
 from horde_policy.settings import AllowanceSettings
 from horde_policy.views import grid
 from horde_policy.views.figures.history import Behind, Mark
-from horde_policy.views.history import MOST_POINTS, Range, spark_points, thinned
+from horde_policy.views.history import Range, spark_points, thinned
 from horde_policy.views.text import age, count, instant, shortened, speed, visible
 from horde_policy.views.words import STATES
 
@@ -35,6 +35,9 @@ __all__ = [
 
 EARLIER: Final = (("the day before", timedelta(days=1), "dash"), ("the week before", timedelta(days=7), "dot"))
 """What stands behind a trend: its word, how long before, and its dash."""
+
+MOST_STATES: Final = 400
+"""Points of each trace of the figure of states: one for each two or three pixels."""
 
 ALERTS: Final = {
     "at_floor": "at the floor",
@@ -232,7 +235,7 @@ def behind(frames: Mapping[str, pl.DataFrame]) -> list[Behind]:
     ]
 
 
-def states_over(trends: Mapping[str, pl.DataFrame], most: int = MOST_POINTS) -> pl.DataFrame:
+def states_over(trends: Mapping[str, pl.DataFrame], most: int = MOST_STATES) -> pl.DataFrame:
     """Return how many models were in which state at each poll: ``at`` and a column a state.
 
     Of more than ``most`` polls, the worst of each equal number of polls stands for them: the one with the most models at the

@@ -42,6 +42,8 @@ def summary_sentences(proposal: Proposal) -> list[str]:
     }[first.verdict]
     figures = f"{figure_words(metric, first.point)} in place of {figure_words(metric, first.baseline)}"
     sentences = [f"The {metric.phrase} becomes {figures}: {verdict}."]
+    if not proposal.judgement.row(str(proposal.judgement.baseline))["feasible"]:
+        sentences.insert(0, "The settings in force do not meet the constraints.")
     for comparison in proposal.comparisons[1 : len(question.objectives)]:
         phrase = METRICS[comparison.metric].phrase
         now, then = (figure_words(comparison.metric, value) for value in (comparison.baseline, comparison.point))
@@ -104,7 +106,7 @@ _CAVEATS: Final[dict[str, Callable[[Facts], str]]] = {
     "few_days": lambda f: f"Chosen on {f['days']} days: at least {f['least']} days (or seeds) are needed to tell noise.",
     "within_noise": lambda _: "The difference in the deciding metric is within the noise.",
     "does_not_meet": lambda _: "These settings do not meet the constraints.",
-    "not_certain": lambda f: f"They are the best in {ratio(f['certainty'])} of the resamples of the days only.",
+    "not_certain": lambda f: f"The proposed settings are the best in {ratio(f['certainty'])} of the resamples of the days only.",
     "no_holdout": lambda _: "No day was held out: nothing shows how the choice does on days that had no say.",
     "holdout_disagrees": lambda f: f"On the {f['days']} days held out it is better on {f['better']} only.",
     "one_seed": lambda _: "One seed only: nothing shows how much the draws of the fill rule matter.",

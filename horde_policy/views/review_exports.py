@@ -10,7 +10,7 @@ from horde_policy.review.exported import Exported
 from horde_policy.settings import AllowanceSettings
 from horde_policy.views.review_words import DIMENSION_WORDS, word_text
 
-__all__ = ["ReviewStamp", "decision_headings", "stamp_of"]
+__all__ = ["ReviewStamp", "decision_headings", "file_name", "stamp_of"]
 
 _COUNTED_HEADINGS: Final = {
     "count_low": "at least (requests)",
@@ -82,3 +82,15 @@ def decision_headings(by: Sequence[str]) -> dict[str, str]:
     ['outcome', 'at least (requests)', 'at most (requests)']
     """
     return {name: DIMENSION_WORDS[name] for name in by} | {name: _COUNTED_HEADINGS[name] for name in COUNTED}
+
+
+def file_name(what: str, stamp: ReviewStamp, ending: str) -> str:
+    """Return a file name of plain letters: what, whether made up, of when, settings.
+
+    >>> stamp = ReviewStamp(title="a/b", synthetic=True, start=None, end=datetime(2026, 11, 29, tzinfo=UTC), settings_digest="0a")
+    >>> file_name("week", stamp, "html")
+    'week_synthetic_20261129_0a.html'
+    """
+    made_up = ["synthetic"] if stamp.synthetic else []
+    days = list(dict.fromkeys(f"{at.astimezone(UTC):%Y%m%d}" for at in (stamp.start, stamp.end) if at is not None))
+    return "_".join([what, *made_up, *days, stamp.settings_digest]) + f".{ending}"

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import Any, Final, Self
 from urllib.parse import urlencode
 
-from horde_policy.errors import ConfigError, shown
+from horde_policy.errors import ConfigError, InputError, shown
 from horde_policy.review.bounds import RATIO
 from horde_policy.review.decompose import DIMENSIONS, WORDS
 from horde_policy.review.finding import Target
@@ -21,7 +21,7 @@ from horde_policy.review.verdict import ABOVE, OVER_S
 from horde_policy.settings import AllowanceSettings
 from horde_policy.units import MAX_LENGTH_LIMIT_TOKENS
 
-__all__ = ["PARAMETERS", "ReviewState", "parse_review_state", "target_address"]
+__all__ = ["PARAMETERS", "ReviewState", "parse_review_state", "range_from_text", "range_text", "target_address"]
 
 Query = Mapping[str, Sequence[str]]
 
@@ -58,11 +58,11 @@ class ReviewState:
 
     Examples
     --------
-    >>> state, notes = parse_review_state({"outcome": ["refused"], "rows": ["requested_size"], "floor": ["1024"]})
+    >>> state, notes = parse_review_state({"outcome": ["refused"], "rows": ["requested_size"], "what_if_floor": ["1024"]})
     >>> state.outcome, state.rows, state.floor, notes
     (('refused',), 'requested_size', 1024, ())
     >>> state.query()
-    {'outcome': ['refused'], 'rows': ['requested_size'], 'floor': ['1024']}
+    {'outcome': ['refused'], 'rows': ['requested_size'], 'what_if_floor': ['1024']}
     """
 
     data: str = ""
@@ -119,6 +119,44 @@ class ReviewState:
     def span(self) -> TimeRange:
         """Return the range that is looked at."""
         return TimeRange(self.start, self.end)
+
+    @property
+    def against_span(self) -> TimeRange:
+        """Return the range that is compared with."""
+        return TimeRange(self.against_start, self.against_end)
+
+    @property
+    def compares(self) -> bool:
+        """Return whether anything is compared."""
+        return bool(self.against) or not self.against_span.whole
+
+    @property
+    def dimensions(self) -> tuple[str, str, str]:
+        """Return rows, columns and colour as they can be drawn: a dimension stands once, the other places stay empty.
+
+        >>> ReviewState(rows="outcome").dimensions
+        ('outcome', '', '')
+        """
+        columns = "" if self.columns == self.rows else self.columns
+        return self.rows, columns, "" if self.colour in (self.rows, columns) else self.colour
+
+    def toggled(self, dimension: str, word: object) -> Self:
+        """Return the state that looks at one word of a dimension alone, or at all again if it did already.
+
+        >>> once = ReviewState().toggled("chat", True)
+        >>> once.chat, once.toggled("chat", True).chat
+        (('true',), ())
+        """
+        kept = (_written(word) if word is not None else "none",)
+        return self.changed(**{dimension: () if getattr(self, dimension) == kept else kept})
+
+    def everything(self) -> Self:
+        """Return the state without its filters: every word of every dimension.
+
+        >>> ReviewState(outcome=("free",), rows="chat").everything()
+        ReviewState(..., rows='chat', ...)
+        """
+        return self.changed(**dict.fromkeys(WORDS, ()))
 
     def what_if(self, settings: AllowanceSettings) -> AllowanceSettings | None:
         """Return the settings of the what-if; null where nothing is changed, or the two do not go together.
@@ -187,8 +225,10 @@ def _written(word: object) -> str:
 
 def _dimension(*, empty: bool) -> Callable[[Sequence[str]], str]:
     def read(values: Sequence[str]) -> str:
-        if values[-1] not in DIMENSIONS and not (empty and values[-1] == "none"):
-            raise _Unreadable("must be one of " + ", ".join([*DIMENSIONS, *(["none"] if empty else [])]))
+        # only rows can be steps of time: a figure has no place for as many columns or colours
+        known = (*WORDS, "none") if empty else DIMENSIONS
+        if values[-1] not in known:
+            raise _Unreadable("must be one of " + ", ".join(known))
         return "" if values[-1] == "none" else values[-1]
 
     return read
@@ -228,33 +268,33 @@ def _number_text(value: float) -> tuple[str]:
 PARAMETERS: Final[tuple[Parameter, ...]] = (
     Parameter("data", "data", _name, _one),
     Parameter("against", "against", _name, _one),
-    Parameter("from", "start", _instant, _time_text),
-    Parameter("to", "end", _instant, _time_text),
-    Parameter("against_from", "against_start", _instant, _time_text),
-    Parameter("against_to", "against_end", _instant, _time_text),
+    Parameter("since", "start", _instant, _time_text),
+    Parameter("until", "end", _instant, _time_text),
+    Parameter("against_since", "against_start", _instant, _time_text),
+    Parameter("against_until", "against_end", _instant, _time_text),
     *(Parameter(dimension, dimension, _words(dimension), tuple) for dimension in WORDS),
     Parameter("rows", "rows", _dimension(empty=False), _one),
     Parameter("columns", "columns", _dimension(empty=True), lambda name: (name or "none",)),
     Parameter("colour", "colour", _dimension(empty=True), lambda name: (name or "none",)),
-    Parameter("ceiling", "ceiling", _tokens, _one),
-    Parameter("floor", "floor", _tokens, _one),
+    Parameter("what_if_ceiling", "ceiling", _tokens, _one),
+    Parameter("what_if_floor", "floor", _tokens, _one),
     Parameter("over", "over_s", _number(0.0, MOST_SECONDS), _number_text),
     Parameter("above", "above", _number(0.0, 0.999999999), _number_text),
     Parameter("ratio", "ratio", _ratio, _number_text),
 )
-"""Every parameter of the review pages, in the order in which they are written."""
+"""Every parameter of the review pages, in the order in which they are written; none is one of the other pages'."""
 
 
 def parse_review_state(query: Query) -> tuple[ReviewState, tuple[str, ...]]:
     """Return the state that a query string stands for, and a note for every value that was left out. Nothing raises.
 
-    >>> state, notes = parse_review_state({"from": ["2026-11-29"], "to": ["2026-11-01"], "above": ["2"]})
+    >>> state, notes = parse_review_state({"since": ["2026-11-29"], "until": ["2026-11-01"], "above": ["2"]})
     >>> state.start is None, state.above
     (True, 0.1)
     >>> for note in notes:
     ...     print(note)
     The link's above='2' is left out: it must be a number from 0 to 1.
-    The link's from and to are left out: the range must begin before it ends.
+    The link's since and until are left out: the range must begin before it ends.
     """
     values: dict[str, Any] = {}
     notes: list[str] = []
@@ -265,13 +305,59 @@ def parse_review_state(query: Query) -> tuple[ReviewState, tuple[str, ...]]:
                 values[parameter.field] = parameter.read(given)
             except _Unreadable as why:
                 notes.append(f"The link's {parameter.name}={shown(given[-1])} is left out: it {why}.")
-    for start, end, name in (("start", "end", "from and to"), ("against_start", "against_end", "against_from and against_to")):
+    for start, end, name in (
+        ("start", "end", "since and until"),
+        ("against_start", "against_end", "against_since and against_until"),
+    ):
         if values.get(start) is not None and values.get(end) is not None and values[start] >= values[end]:
             values |= {start: None, end: None}
             notes.append(f"The link's {name} are left out: the range must begin before it ends.")
     known = {parameter.name for parameter in PARAMETERS}
     notes += [f"The link's {shown(name)[1:-1]} is left out: no page knows it." for name in query if name not in known]
     return ReviewState(**values), tuple(notes)
+
+
+def range_from_text(text: str) -> TimeRange:
+    """Return the range that somebody typed: an instant, ``to``, an instant; ``all`` is the whole one. Without a zone it is UTC.
+
+    Raises
+    ------
+    InputError
+        It is no range.
+
+    Examples
+    --------
+    >>> range_text(range_from_text("2026-11-23 to 2026-11-24T12:00"))
+    '2026-11-23 00:00 to 2026-11-24 12:00'
+    >>> range_from_text("all").whole
+    True
+    """
+    if text.strip() == "all":
+        return TimeRange()
+    first, to, last = text.partition(" to ")
+    try:
+        ends = [_instant([end.strip().replace(" ", "T")]) for end in (first, last)]
+    except _Unreadable:
+        to = ""
+    if not to:
+        raise InputError("range", "", text, "must be two instants as 2026-11-23 00:00 to 2026-11-24 12:00 (UTC), or all")
+    return TimeRange(*ends)
+
+
+def range_text(span: TimeRange) -> str:
+    """Return a range as it is typed, in UTC; an open end is three dots.
+
+    >>> range_text(TimeRange())
+    'all'
+    """
+    if span.whole:
+        return "all"
+    return " to ".join("…" if end is None else _typed(end) for end in (span.start, span.end))
+
+
+def _typed(at: datetime) -> str:
+    utc = at.astimezone(UTC)
+    return f"{utc:%Y-%m-%d %H:%M}" if not utc.second and not utc.microsecond else f"{utc:%Y-%m-%d %H:%M:%S}"
 
 
 def target_address(target: Target, *, base: str = "", span: TimeRange | None = None) -> str:

@@ -7,6 +7,7 @@ from typing import Final, Literal, Protocol
 
 from horde_policy.errors import Problem
 from horde_policy.frames.snapshot import Snapshot
+from horde_policy.history.kept import KeptExport
 from horde_policy.history.status import RecorderStatus
 from horde_policy.history.upkeep import StoreInfo
 from horde_policy.views import grid
@@ -16,14 +17,17 @@ __all__ = [
     "PROBLEM_COLUMNS",
     "RECORDED_COLUMNS",
     "SOURCE_COLUMNS",
+    "UPLOAD_COLUMNS",
     "LastLook",
     "SourceFigures",
     "headline",
+    "kept_sentence",
     "limit_text",
     "problem_rows",
     "recorded_rows",
     "source_rows",
     "store_sentence",
+    "upload_row",
 ]
 
 LookState = Literal["waiting", "ok", "stale", "throttled", "failing"]
@@ -225,6 +229,22 @@ def store_sentence(info: StoreInfo) -> str:
     return f"The history {name} holds {sources} in {info.bytes_ / 1e6:,.1f} MB."
 
 
+def kept_sentence(kept: KeptExport) -> str:
+    """Return what the store keeps of metrics exports under a name, in one sentence.
+
+    >>> at = datetime(2026, 11, 29, 12, tzinfo=UTC)
+    >>> kept = KeptExport(name="mimir", title="", synthetic=True, days=2, runs=9, bytes_=9, first=None,
+    ...                   last=None, collected_to=at)
+    >>> kept_sentence(kept)
+    'It keeps 2 days of metrics of mimir (made up), asked for up to 29 Nov 2026 12:00:00 UTC.'
+    """
+    days = "1 day" if kept.days == 1 else f"{count(kept.days)} days"
+    made_up = " (made up)" if kept.synthetic else ""
+    span = "" if kept.first is None or kept.last is None else f", {instant(kept.first)} to {instant(kept.last)}"
+    asked = "" if kept.collected_to is None else f", asked for up to {instant(kept.collected_to)}"
+    return f"It keeps {days} of metrics of {visible(kept.name)}{made_up}{span}{asked}."
+
+
 def recorded_rows(info: StoreInfo, recorders: Sequence[RecorderStatus]) -> list[grid.Row]:
     """Return a row a recorded source: how its recorder stands, its span and its gaps."""
     standing = {recorder.source: recorder for recorder in recorders}
@@ -243,3 +263,22 @@ def recorded_rows(info: StoreInfo, recorders: Sequence[RecorderStatus]) -> list[
         )
         for one in info.sources
     ]
+
+
+UPLOAD_COLUMNS: Final = (
+    grid.Column(key="name", label="Upload", kind="name"),
+    grid.Column(key="kind", label="For"),
+    grid.Column(key="understood", label="Understood as", wrap=True, wide=True),
+    grid.Column(key="left", label="Not understood", wrap=True),
+)
+
+
+def upload_row(key: str, name: str, kind: str, understood: str, left: str) -> grid.Row:
+    """Return the row of an upload; its name and what was left of it are hostile text."""
+    cells: dict[str, grid.Cell] = {
+        "name": grid.name_cell(shortened(name, 120)),
+        "kind": kind,
+        "understood": {"text": visible(understood)},
+        "left": {"text": visible(left)},
+    }
+    return grid.Row(id=key, cells=cells)

@@ -446,8 +446,25 @@ def size_from_text(text: str) -> int:
         raise InputError("size", "", text, str(why)) from None
 
 
-def _note(name: str, value: object, rule: str) -> str:
-    return f"The link's {name}={shown(value)} is left out: it {rule}."
+_SEVERAL: Final = frozenset({"m", "state", "run", "lost"})
+"""Parameters that may be given several times, each value counting."""
+
+
+def _note(name: str, given: Sequence[str], rule: str) -> str:
+    """Return what is left out and why: of a parameter of several values all of them, of another the one that would count."""
+    others = len(given) - 1 if name in _SEVERAL else 0
+    if others:
+        return f"The link's {name}={shown(given[-1])} and {others} more of {name} are left out: they {rule}."
+    return f"The link's {name}={shown(given[-1])} is left out: it {rule}."
+
+
+def _repeated(query: Query, names: Iterable[str]) -> list[str]:
+    """Return a note on each parameter that may be given once and is given with different values."""
+    return [
+        f"The link's {name} is given {len(given)} times; the last, {shown(given[-1])}, counts."
+        for name, given in query.items()
+        if name in names and name not in _SEVERAL and len(set(given)) > 1
+    ]
 
 
 def _read_settings(query: Query, base: AllowanceSettings, names: Mapping[str, str]) -> tuple[AllowanceSettings, list[str]]:
@@ -458,7 +475,7 @@ def _read_settings(query: Query, base: AllowanceSettings, names: Mapping[str, st
             try:
                 changes[setting] = _setting(setting, query[name][-1])
             except _Unreadable as why:
-                notes.append(_note(name, query[name][-1], str(why)))
+                notes.append(_note(name, query[name], str(why)))
     try:
         return base.changed(**changes), notes
     except ConfigError as error:
@@ -483,7 +500,8 @@ def parse_view_state(query: Query, base: AllowanceSettings) -> tuple[ViewState, 
 
     Notes
     -----
-    Of a value that is given several times the last counts, but for ``m``, ``state``, ``run`` and ``lost``. Nothing raises.
+    Of a value that is given several times the last counts, and a note says so, but for ``m``, ``state``, ``run`` and ``lost``.
+    Nothing raises.
 
     Examples
     --------
@@ -504,7 +522,7 @@ def parse_view_state(query: Query, base: AllowanceSettings) -> tuple[ViewState, 
             try:
                 values[parameter.field] = parameter.read(given)
             except _Unreadable as why:
-                notes.append(_note(parameter.name, given[-1], str(why)))
+                notes.append(_note(parameter.name, given, str(why)))
     if (values.get("from_at") is None) != (values.get("to_at") is None) or _backwards(values):
         notes.append("The link's range is left out: it must have a from, and a to that is later.")
         values |= {"from_at": None, "to_at": None}
@@ -518,5 +536,6 @@ def parse_view_state(query: Query, base: AllowanceSettings) -> tuple[ViewState, 
     setting_notes += [*tried_notes, *sweep_notes]
     known = {p.name for p in PARAMETERS} | {*SETTING_PARAMETERS, *TRIED_PARAMETERS, *BUDGET_NAMES, *SWEEP_NAMES}
     strange = [f"The link's {shown(name)[1:-1]} is left out: no page knows it." for name in query if name not in known]
+    notes += _repeated(query, known - {*BUDGET_NAMES, *SWEEP_NAMES})
     state = ViewState(settings=settings).changed(**values)
     return state, (*notes, *setting_notes, *strange)

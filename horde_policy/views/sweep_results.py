@@ -160,17 +160,22 @@ def heat_of(
         kept &= np.array([held == value for held in points[name].to_list()], bool)
     x_levels, y_levels = levels_of(points, x_name), levels_of(points, y_name)
     squares = []
-    for x, x_level in enumerate(x_levels):
-        in_x = np.array([value in x_level.values for value in points[x_name].to_list()], bool)
-        for y, y_level in enumerate(y_levels):
-            in_y = np.array([value in y_level.values for value in points[y_name].to_list()], bool)
-            members = np.flatnonzero(kept & in_x & in_y)
+    at_x, at_y = _places(points, x_name, x_levels), _places(points, y_name, y_levels)
+    for x in range(len(x_levels)):
+        for y in range(len(y_levels)):
+            members = np.flatnonzero(kept & (at_x == x) & (at_y == y))
             if len(members):
                 eligible = members[feasible[members]]
                 chosen = min((int(k) for k in members), key=lambda k: rank[names[k]])
                 value = _figure(values, members, eligible, chosen, others, better=metric.better)
                 squares.append(Square(x, y, value, names[chosen], frozenset(names[k] for k in members), len(eligible)))
     return Heat(x_name, y_name, x_levels, y_levels, metric, tuple(squares))
+
+
+def _places(points: pl.DataFrame, name: str, levels: Sequence[Level]) -> Array:
+    """Return each point's place on an axis."""
+    places = {value: place for place, level in enumerate(levels) for value in level.values}
+    return np.array([places[value] for value in points[name].to_list()])
 
 
 def _figure(values: Array, members: Array, eligible: Array, chosen: int, others: str, *, better: str) -> float | None:

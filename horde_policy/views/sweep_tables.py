@@ -5,6 +5,7 @@ from typing import Any, Final
 
 import polars as pl
 
+from horde_policy.replay.fill_rule import FillRule
 from horde_policy.sweep.axes import SETTINGS
 from horde_policy.sweep.judge import Judgement
 from horde_policy.sweep.noise import LEAST_BLOCKS
@@ -17,6 +18,7 @@ from horde_policy.views.sweep_link import base_load_of
 from horde_policy.views.sweep_words import (
     SETTING_WORDS,
     VERDICTS,
+    constraint_words,
     days_words,
     difference_words,
     figure_words,
@@ -29,9 +31,11 @@ from horde_policy.views.sweep_words import (
 from horde_policy.views.text import count, ratio, visible
 
 __all__ = [
+    "CHECK_COLUMNS",
     "COMPARED_COLUMNS",
     "INTRODUCTION",
     "SENSITIVITY_COLUMNS",
+    "check_rows",
     "compared_rows",
     "headline",
     "points_table",
@@ -117,7 +121,7 @@ def rests_on(sweep: Sweep, judgement: Judgement) -> list[tuple[str, str]]:
         ),
         ("Fleet", _fleet(stamp)),
         ("Load", load),
-        ("Fill rule", "; ".join(visible(fill_words(fill)) for fill in rows["fill"].unique().sort(nulls_last=False).to_list())),
+        ("Fill rule", _fills(stamp, rows)),
         (
             "Days",
             f"chosen on {days_words(judgement.chosen_days)}, held out: {days_words(judgement.holdout_days)}; "
@@ -125,6 +129,13 @@ def rests_on(sweep: Sweep, judgement: Judgement) -> list[tuple[str, str]]:
         ),
     ]
     return [("Made up", ", ".join(made_up)), *found] if made_up else found
+
+
+def _fills(stamp: Mapping[str, Any], rows: pl.DataFrame) -> str:
+    fills = rows["fill"].unique().sort(nulls_last=False).to_list()
+    # a trace that leaves something out, under no rule of the grid's, was filled by the usual one
+    usual = None if stamp.get("names_everything") else str(FillRule())
+    return "; ".join(visible(fill_words(fill or usual)) for fill in fills)
 
 
 def _fleet(stamp: Mapping[str, Any]) -> str:
@@ -171,6 +182,31 @@ def compared_rows(judgement: Judgement, point: str) -> list[Row]:
             "held_better": f"{c.holdout_better_days} of {len(judgement.holdout_days)}" if judgement.holdout_days else "no day",
         }
         rows.append(Row(id=metric.key, cells=cells))
+    return rows
+
+
+CHECK_COLUMNS: Final = (
+    Column(key="constraint", label="Must hold", kind="name"),
+    Column(key="value", label="Looked at", right=True),
+    Column(key="limit", label="Bound", right=True),
+    Column(key="met", label="Met in", right=True, help="Of the resamples of the days, the share in which it is met."),
+    Column(key="held", label="On the days held out"),
+)
+
+
+def check_rows(proposal: Proposal) -> list[Row]:
+    """Return one row a constraint: the figure of the settings looked at, the bound, and how surely it is met."""
+    rows = []
+    for place, check in enumerate(proposal.checks):
+        metric = check.constraint.metric
+        cells = {
+            "constraint": constraint_words(check.constraint),
+            "value": figure_words(metric, check.value),
+            "limit": figure_words(metric, check.limit),
+            "met": ratio(check.met_share),
+            "held": "not known" if check.met_on_holdout is None else "met" if check.met_on_holdout else "not met",
+        }
+        rows.append(Row(id=str(place), cells=cells))
     return rows
 
 

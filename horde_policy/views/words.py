@@ -129,7 +129,9 @@ GLOSSARY: Final[dict[str, Term]] = {
         "maintenance", "A worker in maintenance takes no requests; it is listed and not eligible.", also=("In maintenance",)
     ),
     "declared_size": Term(
-        "declared size", "The most output and context that a worker says it takes in one request.", also=("Takes up to", "Takes")
+        "declared size",
+        "The most output and context that a worker says it takes in one request.",
+        also=("Takes up to", "Takes", "Took up to"),
     ),
     "speed_share": Term("share", "A worker's part of the combined speed of the eligible workers, or a part of all requests."),
     "single_point": Term(
@@ -154,6 +156,10 @@ GLOSSARY: Final[dict[str, Term]] = {
     "interval": Term(
         "interval",
         "Where a share lies with 95 % confidence in another week like this one; requests that come in bursts widen it.",
+        also=("95 % interval",),
+    ),
+    "cell": Term(
+        "cell", "One combination of requester, outcome, sizes and chat, with its count; the rule makes some impossible."
     ),
     "bounds": Term("bounds", "The least and the most that the counts allow, whatever they do not say."),
     "bucket": Term(
@@ -176,6 +182,45 @@ GLOSSARY: Final[dict[str, Term]] = {
     ),
     "open_request": Term("open request", "A request whose real cost is not written yet; its hold counts."),
     "worst_case": Term("worst case", "By how much a hard budget can be overspent at most by the requests that are open."),
+    "poll": Term(
+        "poll", "One look of the recorder at a horde, stored if anything changed.", also=("Polls", "First poll", "Last poll")
+    ),
+    "recorder": Term(
+        "recorder", "The program that polls a horde and keeps its history.", also=("Its recorder", "Recorded source", "Recorded")
+    ),
+    "gap": Term(
+        "gap", "A time in which the recorder stored nothing; figures say so and draw no line through it.", also=("Gaps",)
+    ),
+    "alert": Term("alert", "A rule on the figures that has held for its time, such as a model at the floor.", also=("Firing",)),
+    "trend": Term("trend", "A figure over the range of the history, each part of it at its least."),
+    "admitted": Term(
+        "admitted", "Let into the queue, or under a budget to its provider: free, funded or lowered.", also=("Started",)
+    ),
+    "expired": Term("expired", "Waited longer than a request lives (20 minutes), and gone from the queue."),
+    "timed_out": Term(
+        "timed out", "Ended while it was generated, since a job may take 150 s.", also=("Over 150 s", "Could not finish in full")
+    ),
+    "given_free": Term("given free", "Output tokens of requests that held nothing.", also=("Tokens more",)),
+    "held_out": Term(
+        "held out",
+        "Days that had no say in the choice of settings, and show whether it holds elsewhere.",
+        also=("Better on, held out", "In force, held out", "Looked at, held out"),
+    ),
+    "verdict": Term("verdict", "Whether a difference is larger than what chance makes of the same settings."),
+    "limit": Term("limit", "The money that a hard budget allows in a window.", also=("At the limit",)),
+    "spent": Term("spent", "Money of requests whose real cost is written.", also=("Spent by label", "Used")),
+    "held": Term("held", "Money that open requests set aside.", also=("Held by", "Held for one request")),
+    "overspent": Term(
+        "overspent", "How far what was spent lies over the limit.", also=("At worst beyond", "Worst case over the limit")
+    ),
+    "refused_early": Term("refused early", "Refused by a budget although its money would have covered the real cost."),
+    "bound_of_budget": Term(
+        "bound", "The most by which a limit can be passed, said beforehand.", also=("Its bound", "Largest bound")
+    ),
+    "unpriced": Term("unpriced", "A request whose model the price table does not have; it is never taken as free."),
+    "reserved_output": Term(
+        "reserved output", "The output tokens that a hold covers: the smaller of the asked and the configured."
+    ),
 }
 """Key → term. One definition for the pages, the tooltips and the docs."""
 

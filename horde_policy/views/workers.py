@@ -23,6 +23,7 @@ __all__ = [
     "point_rows",
     "shown_workers",
     "standing",
+    "with_sizes",
     "worker_columns",
     "worker_rows",
 ]
@@ -166,9 +167,12 @@ def _cells(worker: Worker, board: Board, alone: Sequence[str], past: Mapping[str
         "standing": _standing_cell(worker),
         "speed": {
             "text": speed(counted_speed_tok_per_s(worker, board.settings)),
-            "sub": "" if is_measured(worker) else "assumed",
+            "sub": _span_text(past, ("slowest_tok_per_s", "fastest_tok_per_s"), speed) if is_measured(worker) else "assumed",
         },
-        "size": count(largest_size_tokens(worker, board.context_tokens)),
+        "size": {
+            "text": count(largest_size_tokens(worker, board.context_tokens)),
+            "sub": _span_text(past, ("smallest_tokens", "largest_tokens"), count),
+        },
         "context": count(worker.max_context_length),
         "threads": count(counted_threads(worker)),
         "models": {
@@ -178,6 +182,37 @@ def _cells(worker: Worker, board: Board, alone: Sequence[str], past: Mapping[str
         "alone": {"text": count(len(alone)), "title": visible(shortened(", ".join(alone), 1_000))},
         "present": _present_cell(past),
     }
+
+
+def with_sizes(over_range: pl.DataFrame, periods: pl.DataFrame) -> pl.DataFrame:
+    """Return the workers of a range with the smallest and the largest size that each declared in it.
+
+    Parameters
+    ----------
+    over_range, periods
+        Frames ``WORKER_ROWS`` and ``PERIOD_ROWS`` of the history.
+
+    Examples
+    --------
+    >>> periods = pl.DataFrame({"worker_id": ["a", "a"], "max_length": [512, 256]})
+    >>> with_sizes(pl.DataFrame({"worker_id": ["a", "b"]}), periods).rows()
+    [('a', 256, 512), ('b', None, None)]
+    """
+    size = pl.col("max_length")
+    sizes = periods.group_by("worker_id").agg(smallest_tokens=size.min(), largest_tokens=size.max())
+    return over_range.join(sizes, on="worker_id", how="left", maintain_order="left")
+
+
+def _span_text(past: Mapping[str, Any] | None, ends: tuple[str, str], written: Callable[[Any], str]) -> str:
+    """Return what a worker's figure went between over the range; nothing where it stayed the same as far as it is shown.
+
+    >>> _span_text({"a": 256, "b": 512}, ("a", "b"), count), _span_text({"a": 1, "b": 1}, ("a", "b"), count)
+    ('256 to 512 over the range', '')
+    """
+    least, most = (None, None) if past is None else (past[ends[0]], past[ends[1]])
+    if least is None or most is None or written(least) == written(most):
+        return ""
+    return f"{written(least)} to {written(most)} over the range"
 
 
 def _standing_cell(worker: Worker) -> grid.Cell:
@@ -242,12 +277,15 @@ GONE_COLUMNS: Final = [
     grid.Column(key="gone", label="Gone since", right=True),
     grid.Column(key="present", label="There", unit="of the range", right=True),
     grid.Column(key="speed", label="Speed", unit="tok/s, mean", right=True),
+    grid.Column(
+        key="size", label="Took up to", unit="tokens", right=True, help="The largest size that it declared in the range."
+    ),
     grid.Column(key="models", label="Models", wide=True, wrap=True),
 ]
 
 
 def gone_rows(over_range: pl.DataFrame) -> list[grid.Row]:
-    """Return a row a worker of ``WORKER_ROWS`` that is gone at the end of the range, the latest first."""
+    """Return a row a worker of :func:`with_sizes` that is gone at the end of the range, the latest first."""
     gone = over_range.filter(pl.col("gone_since").is_not_null()).sort("gone_since", "worker_id", descending=[True, False])
     return [
         grid.Row(
@@ -256,7 +294,14 @@ def gone_rows(over_range: pl.DataFrame) -> list[grid.Row]:
                 "worker": grid.name_cell(row["name"] or "(no name)"),
                 "gone": instant(row["gone_since"]),
                 "present": ratio(row["present_ratio"]),
-                "speed": speed(row["speed_tok_per_s"]),
+                "speed": {
+                    "text": speed(row["speed_tok_per_s"]),
+                    "sub": _span_text(row, ("slowest_tok_per_s", "fastest_tok_per_s"), speed),
+                },
+                "size": {
+                    "text": count(row["largest_tokens"]),
+                    "sub": _span_text(row, ("smallest_tokens", "largest_tokens"), count),
+                },
                 "models": {"text": shortened(visible(", ".join(row["models"] or [])), 120)},
             },
         )

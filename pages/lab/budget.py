@@ -11,14 +11,16 @@ from horde_policy.ui.budget_ledger import show_ledger
 from horde_policy.views.budget_words import INTRODUCTION
 
 opened = budget_page.open_budget()
-st.title(budget_page.title_of(opened), anchor=False)
-st.caption(INTRODUCTION)
+answer = st.container()
 show_choices(opened.state, budget_desk(), opened.table, opened.automatic)
-budget_page.show_trouble(opened)
-if opened.result is not None:
-    budget_page.show_inputs(opened, opened.result)
-    budget_page.show_figures(opened, opened.result)
-    budget_page.show_details(opened.result)
-    budget_page.show_files(opened, opened.result)
+result = budget_page.replay(opened)
+with answer:
+    st.title(budget_page.title_of(opened, result), anchor=False)
+    st.caption(INTRODUCTION)
+if result is not None:
+    budget_page.show_inputs(opened, result)
+    budget_page.show_figures(opened, result)
+    budget_page.show_details(result)
+    budget_page.show_files(opened, result)
 show_calculator(opened.state, opened.table)
 show_ledger(read_state()[0])

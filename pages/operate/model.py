@@ -3,7 +3,7 @@
 import streamlit as st
 
 from horde_policy.board.detail import model_detail
-from horde_policy.ui import model_page, past_page, probe, what_if
+from horde_policy.ui import model_page, one_model, past_page, probe, what_if
 from horde_policy.ui.history import find_past
 from horde_policy.ui.page import open_source, show_problems
 from horde_policy.views.model import answer
@@ -19,6 +19,7 @@ found = what_if.outcome(opened, detail)
 past = find_past(opened)
 st.title(answer(detail, opened.board.settings), anchor=False)
 model_page.show_tiles(detail)
+one_model.show_alone(opened)
 model_page.show_figures(opened, detail, rules, found, past_page.trail_waits(opened, past))
 what_if.show_what_if(opened, detail, found)
 past_page.show_trend(opened, detail, past)

@@ -13,4 +13,5 @@ sources_page.show_sources(found, state, now)
 if seen is not None and seen.snapshot is None:
     show_no_data(seen)
 sources_page.show_problems(found)
+sources_page.show_uploads()
 sources_page.show_history(now)

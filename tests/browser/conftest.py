@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, Request, WebSocket, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Locator, Page, Request, WebSocket, sync_playwright
 
 ROOT = Path(__file__).parents[2]
 CHROMIUM = "/usr/bin/chromium"
@@ -172,8 +172,13 @@ class Viewer:
 
     @property
     def names(self) -> list[str]:
-        """The names in the page's first table, in order."""
-        return self.page.locator(".grid").first.locator("tbody td.name .clip").all_text_contents()
+        """The names in the board, in order."""
+        return self.board_table.locator("tbody td.name .clip").all_text_contents()
+
+    @property
+    def board_table(self) -> Locator:
+        """The board's table: the one with a pinned row."""
+        return self.page.locator("table", has=self.page.locator("tr.pinned"))
 
     def part(self, name: str) -> str:
         return self.page.locator(f".status [data-part={name}]").inner_text()

@@ -35,10 +35,11 @@ def saved(page: Page, label: str, folder: Path) -> Path:
 def test_the_demo_shows_the_trade_off_and_files_say_where_they_are_from(demo: App, view: View, tmp_path: Path) -> None:
     tab = shown(view(demo).open("budget"))
     assert tab.page.locator("h1").inner_text().startswith("Reserving 4,096 tokens refuses 7.4 % of the requests early")
+    tab.page.locator('[data-testid="stPlotlyChart"]').nth(4).wait_for()
     assert tab.page.locator('[data-testid="stPlotlyChart"]').count() == 5
     until_true(tab.page, "document.querySelectorAll('.js-plotly-plot .main-svg').length >= 10")
-    assert tab.page.locator(".js-plotly-plot .annotation-text", has_text="default").count() == 1
-    assert tab.page.get_by_text("A made-up ledger (synthetic)").count() == 1
+    tab.page.locator(".js-plotly-plot .annotation-text", has_text="default").first.wait_for()
+    tab.page.get_by_text("A made-up ledger (synthetic)").wait_for()
     settings = saved(tab.page, "Settings (CSV)", tmp_path)
     rows = list(csv.DictReader(io.StringIO(settings.read_text("utf-8-sig"))))
     assert [row["setting"] for row in rows if row["is_default"] == "yes"] == ["reserve=4096"]
@@ -71,7 +72,7 @@ def test_the_calculator_answers_what_is_typed(demo: App, view: View) -> None:
     body.press("Control+Enter")
     lines = tab.page.locator(".grid tr", has_text="1,000 reserved; limit 1,000")
     lines.first.wait_for()
-    assert tab.page.locator(".grid tr", has_text="0.015").first.is_visible()
+    tab.page.locator(".grid tr", has_text="0.015").first.wait_for()
     body.fill("[")
     body.press("Control+Enter")
     tab.page.get_by_text("This request would be refused unread").wait_for()
@@ -87,13 +88,15 @@ def test_a_ledger_is_live(new_app: Callable[..., App], view: View, tmp_path: Pat
         asks = [Ask(api="chat", model="large", body_bytes=40_000, limit_tokens=limit) for limit in (32_000, None)]
         holds = [book.admit("team", reserve_cost(ask, prices.price("large")), request_id=f"r{n}") for n, ask in enumerate(asks)]
         tab.page.get_by_text("2 open, $0.1829 held; unbounded: 1 open").wait_for()
-        assert tab.page.locator(".grid tr", has_text="gateway-1").count() == 2
-        assert tab.page.locator(".grid tr", has_text="unbounded: 1 of 2 open requests has no output limit").count() == 1
+        held = tab.page.locator(".grid tr", has_text="gateway-1")
+        held.nth(1).wait_for()
+        assert held.count() == 2
+        tab.page.locator(".grid tr", has_text="unbounded: 1 of 2 open requests has no output limit").first.wait_for()
         for hold in holds:
             assert isinstance(hold, Hold)
             book.settle(hold, TokenUsage(fresh=10_000, output=500))
         tab.page.get_by_text("No request is open").wait_for()
-        assert tab.page.locator(".grid tr", has_text="settled $0.0750 (2)").count() == 1
+        tab.page.locator(".grid tr", has_text="settled $0.0750 (2)").first.wait_for()
     assert tab.page.get_by_text("made-up").count() == 0
 
 
@@ -102,5 +105,6 @@ def test_it_is_usable_in_both_themes_and_on_a_phone(demo: App, view: View, schem
     tab = shown(view(demo, color_scheme=scheme, viewport={"width": size[0], "height": size[1]}).open("budget", **SMALL))
     wider = "() => document.documentElement.scrollWidth - document.documentElement.clientWidth"
     assert tab.page.evaluate(wider) <= 0, "the page is no wider than the screen"
+    tab.page.locator('[data-testid="stPlotlyChart"]').nth(4).wait_for()
     assert tab.page.locator('[data-testid="stPlotlyChart"]').count() == 5
     assert tab.page.locator("h1").is_visible()

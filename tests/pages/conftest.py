@@ -18,13 +18,22 @@ ROOT = Path(__file__).parents[2]
 PAGES = {name: f"pages/operate/{name}.py" for name in ("overview", "model", "workers", "sources")}
 """The pages that show a source with its status; the tests of every state of a source take each."""
 
-FILES = PAGES | {
-    "replay": "pages/lab/replay.py",
-    "guide": "pages/learn/guide.py",
-    "budget": "pages/lab/budget.py",
-    "sweep": "pages/lab/sweep.py",
-}
+REVIEW_PAGES = {name: f"pages/review/{name}.py" for name in ("week", "decisions", "waits")}
+FILES = (
+    PAGES
+    | REVIEW_PAGES
+    | {
+        "replay": "pages/lab/replay.py",
+        "guide": "pages/learn/guide.py",
+        "budget": "pages/lab/budget.py",
+        "sweep": "pages/lab/sweep.py",
+    }
+)
 OWN_SETTINGS = (
+    "HORDE_POLICY_EXPORTS",
+    "HORDE_POLICY_PROMETHEUS_URL",
+    "HORDE_POLICY_PROMETHEUS_TENANT",
+    "HORDE_POLICY_PROMETHEUS_TOKEN",
     "HORDE_POLICY_HISTORY",
     "HORDE_POLICY_ANNOTATIONS",
     "HORDE_URL",

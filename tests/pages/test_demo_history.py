@@ -65,7 +65,12 @@ def test_the_model_page_has_a_trend_and_its_trail(app: NewApp) -> None:
 def test_the_workers_page_has_presence_and_who_is_gone(app: NewApp) -> None:
     shown = app().open("workers", range="7d")
     shown.assert_well()
-    assert {"lamplighter", "brine", "grand-opening"} <= set(shown.rows("workers.gone"))
+    gone = shown.rows("workers.gone")
+    assert {"lamplighter", "brine", "grand-opening"} <= set(gone)
+    assert gone["lamplighter"]["cells"]["size"] == {"text": "1,024", "sub": ""}
+    listed = [row["cells"]["speed"] for row in shown.rows("workers.list").values()]
+    assert sum(cell["sub"].endswith("over the range") for cell in listed) >= 20
+    assert sum(cell["sub"] == "assumed" for cell in listed) == 4
 
 
 def test_another_source_never_gets_the_demos_history(app: NewApp) -> None:

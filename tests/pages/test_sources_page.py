@@ -9,6 +9,9 @@ from pathlib import Path
 import pytest
 
 from horde_policy.clock import FixedClock
+from horde_policy.history.kept import keep_samples
+from horde_policy.history.store import HistoryStore
+from horde_policy.imports import read_samples
 from horde_policy.ui import live
 from tests.make_hostile import MODEL_NAMES, WORKER_NAMES
 from tests.pages.conftest import ROOT, App, MadeHistory
@@ -111,8 +114,18 @@ def test_the_history_is_told_with_its_recorder_or_what_it_would_need(
     assert cells["polls"] == str(len(made_history.polls))
     assert cells["gaps"]["text"] == "1"
     assert cells["state"]["text"] == "Not recorded here: its polls were imported"
+    assert not any("metrics of" in str(caption.value) for caption in shown.test.caption)
+    store = HistoryStore(made_history.store, durable=False)
+    text = 'horde_text_free_allowance_decisions{horde_outcome="free"} 5 1790000000000\n'
+    keep_samples(store, read_samples(text.encode())[0], name="*mimir*")
+    store.close()
+    kept = app().open("sources")
+    kept.assert_well()
+    (said,) = [str(caption.value) for caption in kept.test.caption if "metrics of" in str(caption.value)]
+    assert said.startswith("It keeps 1 day of metrics of \\*mimir\\*\\, 21 Sep 2026 ")
     monkeypatch.delenv("HORDE_POLICY_HISTORY")
     without = app().open("sources")
     without.assert_well()
     assert not without.has_part("sources.recorded")
     assert any("record" in str(info.value) for info in without.test.info)
+    assert any("seven synthetic days" in str(caption.value) for caption in without.test.caption)

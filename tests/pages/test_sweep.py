@@ -100,6 +100,10 @@ def test_the_question_is_in_the_address_and_changes_the_answer(app: NewApp) -> N
     assert shown.title.startswith("Change proposal: ")
     rows = {row["id"]: row["cells"] for row in shown.part("sweep.compared")["rows"]}
     assert rows["p90_wait_registered_s"]["verdict"] == "better, beyond noise"
+    assert "The settings in force do not meet the constraints." in words(shown)
+    assert not any("held out it is better on" in text for text in notices(shown)), "worse on all days is what was chosen"
+    (check,) = [row["cells"] for row in shown.part("sweep.checks")["rows"]]
+    assert (check["constraint"], check["limit"], check["held"]) == ("P90 wait of registered ≤ 60 s", "60.0 s", "met")
     shown = app().open("sweep", must=["p90 wait of registered ≤ 1 s"])
     assert shown.title == "No settings that were tried meet the constraints"
 
@@ -213,6 +217,10 @@ def test_a_load_that_is_too_much_for_a_page_is_sent_to_the_command(app: NewApp) 
     shown.assert_well()
     assert "requests to replay are more than the page's 400,000,000" in errors(shown)[0]
     assert "use the sweep command" in errors(shown)[0]
+    many = "{from = 1, to = 500, step = 1}"
+    shown = app().open("sweep", grid=f"ceiling_tokens = {many}\nfloor_tokens = {many}\n")
+    shown.assert_well()
+    assert "250000 combinations are more than the page's 10,000" in errors(shown)[0]
 
 
 def test_a_fill_rule_that_is_none_stands_under_its_field(app: NewApp) -> None:

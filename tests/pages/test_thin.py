@@ -38,7 +38,7 @@ def test_a_page_holds_no_logic(path: Path) -> None:
 
 def test_the_entry_is_short_and_lists_every_page() -> None:
     source = (ROOT / "app.py").read_text(encoding="utf-8")
-    assert len(source.splitlines()) <= 80
+    assert len(source.splitlines()) <= 110
     for path in PAGE_FILES:
         assert f'"{path.name}"' in source
     assert len(PAGE_FILES) == len(FILES)

@@ -10,7 +10,10 @@ import pytest
 from horde_policy.cli.main import main
 from horde_policy.settings import ENVIRONMENT_NAMES, AllowanceSettings, ReplaySettings
 from horde_policy.units import MAX_LENGTH_LIMIT_TOKENS
+from horde_policy.views.budget_state import BUDGET_NAMES
+from horde_policy.views.review_state import PARAMETERS as REVIEW_PARAMETERS
 from horde_policy.views.state import PARAMETERS, SETTING_PARAMETERS, TRIED_PARAMETERS
+from horde_policy.views.sweep_state import SWEEP_NAMES
 from tests.documentation import ROOT, blocks_of, run_page
 from tests.unit.test_one_direction import LEAVES, MAY_IMPORT, MAY_IMPORT_ALSO
 from tools.reference import commands_page, glossary_page
@@ -113,6 +116,7 @@ def test_no_documented_setting_is_gone() -> None:
 def test_every_parameter_of_an_address_is_documented() -> None:
     page = text_of("addresses")
     known = [p.name for p in PARAMETERS] + list(SETTING_PARAMETERS) + list(TRIED_PARAMETERS)
+    known += [*SWEEP_NAMES, *BUDGET_NAMES, *(p.name for p in REVIEW_PARAMETERS)]
     missing = [name for name in known if f"`{name}`" not in page]
     assert missing == []
     shared = page.partition("## On some pages")[0]

@@ -134,10 +134,10 @@ NO_NUMBERS: list[Any] = [float("nan"), float("inf"), "60", None, True, 10**400]
 SENSELESS: list[tuple[str, Any]] = [
     *(("floor_tokens", value) for value in (0, -1, 1.5, "512", None, True, 4097, 10**30)),
     *(("ceiling_tokens", value) for value in (0, 511, 16385, 4096.0, True)),
-    *(("wait_full_s", value) for value in (-0.001, 300.0, 301.0, *NO_NUMBERS)),
-    *(("wait_floor_s", value) for value in (0.0, -1.0, 60.0, 59.0, *NO_NUMBERS)),
-    *(("assumed_speed_tok_per_s", value) for value in (0.0, -1.0, *NO_NUMBERS)),
-    *(("jobs_rule_floor_per_thread", value) for value in (0.0, -1.0, *NO_NUMBERS)),
+    *(("wait_full_s", value) for value in (-0.001, 300.0, 301.0, 1e308, *NO_NUMBERS)),
+    *(("wait_floor_s", value) for value in (0.0, -1.0, 60.0, 59.0, 1_000_000_000.1, 1.7e308, *NO_NUMBERS)),
+    *(("assumed_speed_tok_per_s", value) for value in (0.0, -1.0, 0.0009, 1e-303, 1_000_000_000.1, 1e308, *NO_NUMBERS)),
+    *(("jobs_rule_floor_per_thread", value) for value in (0.0, -1.0, 0.0009, 1e-303, 1_000_000_000.1, *NO_NUMBERS)),
     *(("ahead", value) for value in ("some", "", None)),
     *(("count_threads", value) for value in (1, "yes", None)),
 ]
@@ -175,7 +175,9 @@ def test_a_senseless_replay_setting_is_refused_by_name(setting: str, value: Any)
         {"floor_tokens": 1, "ceiling_tokens": 1},
         {"floor_tokens": 16384, "ceiling_tokens": 16384},
         {"wait_full_s": 0, "wait_floor_s": 5e-324},
-        {"wait_full_s": 1e308, "wait_floor_s": 1.7e308},
+        {"wait_full_s": 999_999_999.0, "wait_floor_s": 1e9},
+        {"assumed_speed_tok_per_s": 0.001, "jobs_rule_floor_per_thread": 0.001},
+        {"assumed_speed_tok_per_s": 1e9, "jobs_rule_floor_per_thread": 1e9},
     ],
 )
 def test_what_is_just_sensible_is_taken(changes: dict[str, Any]) -> None:

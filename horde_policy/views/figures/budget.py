@@ -11,6 +11,7 @@ import polars as pl
 
 from horde_policy.budget.money import PICO_PER_USD, money_text
 from horde_policy.views.budget_words import setting_name
+from horde_policy.views.figures.replay import RUN_COLOURS
 from horde_policy.views.figures.style import ACCENT, FAINT, OUTCOME_PATTERNS, OUTCOMES, TEXT, Mode, base_figure, utc_axis
 from horde_policy.views.text import count, escape_plotly, ratio
 
@@ -26,11 +27,8 @@ __all__ = [
     "trade_off_alt",
 ]
 
-SETTING_COLOURS: Final[dict[Mode, tuple[str, ...]]] = {
-    "light": ("#2457c5", "#c1661c", "#148a76", "#8a3d86"),
-    "dark": ("#6f9ff2", "#e59a5c", "#3fb6a0", "#c98ac6"),
-}
-"""The chosen reservation's colour and those of B11, B12, B13."""
+SETTING_COLOURS: Final[dict[Mode, tuple[str, ...]]] = {"light": RUN_COLOURS["light"][1:], "dark": RUN_COLOURS["dark"][1:]}
+"""The chosen reservation's colour and those of B11, B12, B13: as the runs of a replay."""
 
 DASHES: Final = ("solid", "dash", "dot", "longdash")
 LEGEND = {"orientation": "h", "yanchor": "bottom", "y": 1.02, "xanchor": "left", "x": 0, "font": {"size": 12}}

@@ -96,14 +96,14 @@ def split_alt(cells: pl.DataFrame, by: list[str]) -> str:
 def fig_over_time(
     cells: pl.DataFrame, colour: str, mode: Mode, *, notes: tuple[Annotation, ...] = (), shares: bool = False
 ) -> go.Figure:
-    """Return decisions over time as stacked areas, one a word of ``colour``.
+    """Return decisions over time as stacked bars, one a step and word of ``colour``; a click gives the step and the word.
 
     Parameters
     ----------
     cells
         From :func:`~horde_policy.review.decompose.decompose` by ``time`` and ``colour`` (``colour`` empty: by ``time``).
     colour
-        The dimension of the areas, or empty for one.
+        The dimension that divides the bars, or empty for none.
     notes
         What happened when, each a labelled line (hostile text).
     shares
@@ -115,29 +115,32 @@ def fig_over_time(
     """
     figure = base_figure(height_px=340)
     figure.update_layout(
-        showlegend=bool(colour), legend={"orientation": "h", "y": 1.12, "traceorder": "normal"}, hovermode="x unified"
+        barmode="stack",
+        barnorm="percent" if shares else None,
+        bargap=0,
+        showlegend=bool(colour),
+        legend={"orientation": "h", "y": 1.12, "traceorder": "normal"},
+        clickmode="event+select",
     )
     cells = cells.filter(pl.col("time").is_not_null())
     times = cells["time"].unique().sort()
+    step = times.diff().min()
     for word in _words_of(cells, colour) if colour else [None]:
         own = cells.filter(pl.col(colour).eq_missing(pl.lit(word))) if colour else cells
-        own = pl.DataFrame({"time": times}).join(own, on="time", how="left").fill_null(0.0)
+        own = pl.DataFrame({"time": times}).join(own, on="time", how="left")
         fill, pattern = colour_of(colour, word, mode) if colour else (ACCENT[mode], "")
-        figure.add_scatter(
+        name = word_text(colour, word) if colour else "decisions"
+        figure.add_bar(
             x=own["time"].to_list(),
-            y=own["count_even"].to_list(),
-            name=escape_plotly(word_text(colour, word)) if colour else "decisions",
-            mode="lines",
-            line={"width": 0.8, "color": fill, "shape": "hv"},
-            stackgroup="all",
-            groupnorm="percent" if shares else None,
-            fillcolor=fill,
-            fillpattern=fill_pattern(pattern, mode),
-            customdata=own.select("count_low", "count_high").rows(),
-            hovertemplate="%{customdata[0]:,.0f} to %{customdata[1]:,.0f}",
+            y=own["count_even"].fill_null(0.0).to_list(),
+            name=escape_plotly(name),
+            offset=0,
+            width=step / timedelta(milliseconds=1) if isinstance(step, timedelta) else None,
+            marker={"color": fill, "pattern": fill_pattern(pattern, mode), "line": {"width": 0}},
+            customdata=[(row["time"].isoformat(), word, _hover(row)) for row in own.iter_rows(named=True)],
+            hovertemplate=f"%{{x}}<br>{escape_plotly(name)}: %{{customdata[2]}}<extra></extra>",
         )
     utc_axis(figure)
-    step = times.diff().min()
     every = f" in each {age(step.total_seconds())}" if isinstance(step, timedelta) else ""
     figure.update_yaxes(title={"text": "share (%)" if shares else f"decisions{every}"}, rangemode="tozero")
     draw_notes(figure, notes, mode)
@@ -205,6 +208,8 @@ def _label(dimension: str, word: object) -> str:
 
 
 def _hover(row: Mapping[str, Any]) -> str:
+    if row["count_low"] is None:
+        return count(0)
     low, high = count(row["count_low"]), count(row["count_high"])
     counted = low if low == high else f"{low} to {high}"
     if row["share_low"] is None:
@@ -288,7 +293,8 @@ def _text_colour(counted: float, most: float, mode: Mode) -> str:
 
 def _cell_text(row: Mapping[str, Any]) -> str:
     if row["count_high"] > 0:
-        return share_range_text(row["share_low"], row["share_high"]) if row["count_low"] == row["count_high"] else "±"
+        shown = share_range_text(row["share_low"], row["share_high"]) if row["count_low"] == row["count_high"] else "±"
+        return f"{shown} ?" if row["level"] == "undecided" else shown
     return {"impossible": "×", "undecided": "?"}.get(row["level"], "")
 
 
@@ -310,6 +316,8 @@ def _cell_hover(row: Mapping[str, Any]) -> str:
 
 def fig_comparison(cells: pl.DataFrame, by: list[str], mode: Mode, *, names: tuple[str, str]) -> go.Figure:
     """Return how much each share differs, with its interval around it; what crosses zero may be no difference.
+
+    A click gives the words of a row.
 
     Parameters
     ----------
@@ -339,12 +347,13 @@ def fig_comparison(cells: pl.DataFrame, by: list[str], mode: Mode, *, names: tup
             "color": FAINT[mode],
             "thickness": 1.5,
         },
-        customdata=[_difference_hover(row, names) for row in points],
-        hovertemplate="%{customdata}<extra></extra>",
+        customdata=[(*(row[name] for name in by), _difference_hover(row, names)) for row in points],
+        hovertemplate=f"%{{customdata[{len(by)}]}}<extra></extra>",
     )
     figure.add_vline(x=0, line={"width": 1, "color": FAINT[mode]})
     figure.update_xaxes(title={"text": "difference (percentage points)"})
     figure.update_yaxes(type="category", categoryorder="array", categoryarray=list(reversed(labels)))
+    figure.update_layout(clickmode="event+select")
     return figure
 
 

@@ -1,15 +1,15 @@
 """A sweep's two maps: the squares of two settings, and one objective against another with the front and the baseline on it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
 import plotly.graph_objects as go
 
 from horde_policy.sweep.judge import Judgement
-from horde_policy.sweep.metrics import Metric
+from horde_policy.sweep.metrics import Array, Metric
 from horde_policy.views.figures.style import ACCENT, FAINT, TEXT, Mode, base_figure
-from horde_policy.views.sweep_results import Heat, Square, values_of
+from horde_policy.views.sweep_results import Heat, Level, Square, values_of
 from horde_policy.views.sweep_words import SETTING_WORDS, figure_words, metric_words
 from horde_policy.views.text import tokens_short
 
@@ -68,64 +68,63 @@ def fig_heat(heat: Heat, names: Mapping[str, str], marked: Mapping[str, str | No
     mode
         The viewer's theme.
     """
-    rows = len(heat.y_levels)
-    figure = base_figure(height_px=max(230, 120 + 46 * rows))
-    z: list[list[float | None]] = [[None] * len(heat.x_levels) for _ in heat.y_levels]
-    for square in heat.squares:
-        z[square.y][square.x] = square.value
+    figure = base_figure(height_px=max(230, 120 + 46 * len(heat.y_levels)))
     known = [square.value for square in heat.squares if square.value is not None]
-    low, high = (min(known), max(known)) if known else (0.0, 1.0)
-    colours = SCALE[mode]
-    figure.add_heatmap(
-        z=z,
-        x=list(range(len(heat.x_levels))),
-        y=list(range(rows)),
-        zmin=low,
-        zmax=high if high > low else low + 1,
-        colorscale=[[k / (len(colours) - 1), colour] for k, colour in enumerate(colours)],
-        showscale=False,
-        xgap=3,
-        ygap=3,
-        hoverinfo="skip",
-    )
-    for square in heat.squares:
-        if square.value is None:
-            figure.add_shape(
-                type="rect", x0=square.x - 0.46, x1=square.x + 0.46, y0=square.y - 0.44, y1=square.y + 0.44,
-                line={"width": 1, "dash": "dot", "color": FAINT[mode]},
-            )  # fmt: skip
+    low, high = (min(known), max(known)) if known else (0.0, 0.0)
+    _add_colours(figure, heat, (low, high if high > low else low + 1), mode)
     far = [0.0 if s.value is None or high <= low else (s.value - low) / (high - low) for s in heat.squares]
-    inks = [
-        TEXT[mode] if s.value is None or f <= TURN[mode] else TEXT[OTHER[mode]] for s, f in zip(heat.squares, far, strict=True)
-    ]
     figure.add_scatter(
         x=[square.x for square in heat.squares],
         y=[square.y for square in heat.squares],
         mode="markers+text",
         text=[f"{short_figure(heat.metric, s.value)} {_marks(s, marked)}".strip() for s in heat.squares],
-        textfont={"size": 12, "color": inks},
+        textfont={"size": 12, "color": [TEXT[mode] if share <= TURN[mode] else TEXT[OTHER[mode]] for share in far]},
         marker={"symbol": "square", "size": 34, "opacity": 0},
         selected={"marker": {"opacity": 0}},
         unselected={"marker": {"opacity": 0}, "textfont": {}},
         customdata=[[s.point, _members(s), names[s.point], figure_words(heat.metric, s.value)] for s in heat.squares],
         hovertemplate="%{customdata[3]}<br>%{customdata[2]}<br>%{customdata[1]}<extra></extra>",
     )
-    for axis, name, levels in (("x", heat.x_name, heat.x_levels), ("y", heat.y_name, heat.y_levels)):
-        unit = SETTING_WORDS[name][1]
-        labels = [level.label.replace(f" {unit}", "") if unit else level.label for level in levels]
-        figure.update_layout(
-            {
-                f"{axis}axis": {
-                    "tickvals": list(range(len(levels))),
-                    "ticktext": labels,
-                    "title": {"text": axis_words(name)},
-                    "range": [-0.5, len(levels) - 0.5],
-                    "fixedrange": True,
-                    "showgrid": False,
-                }
-            }
-        )
+    figure.update_layout(xaxis=_level_axis(heat.x_name, heat.x_levels), yaxis=_level_axis(heat.y_name, heat.y_levels))
     return figure
+
+
+def _add_colours(figure: go.Figure, heat: Heat, ends: tuple[float, float], mode: Mode) -> None:
+    """Add the squares' colours, and an outline where there is no figure."""
+    z: list[list[float | None]] = [[None] * len(heat.x_levels) for _ in heat.y_levels]
+    for square in heat.squares:
+        z[square.y][square.x] = square.value
+        if square.value is None:
+            figure.add_shape(
+                type="rect", x0=square.x - 0.46, x1=square.x + 0.46, y0=square.y - 0.44, y1=square.y + 0.44,
+                line={"width": 1, "dash": "dot", "color": FAINT[mode]},
+            )  # fmt: skip
+    colours = SCALE[mode]
+    figure.add_heatmap(
+        z=z,
+        x=list(range(len(heat.x_levels))),
+        y=list(range(len(heat.y_levels))),
+        zmin=ends[0],
+        zmax=ends[1],
+        colorscale=[[k / (len(colours) - 1), colour] for k, colour in enumerate(colours)],
+        showscale=False,
+        xgap=3,
+        ygap=3,
+        hoverinfo="skip",
+    )
+
+
+def _level_axis(name: str, levels: Sequence[Level]) -> dict[str, Any]:
+    """Return an axis whose places are a setting's levels; the unit stands in its title alone."""
+    unit = SETTING_WORDS[name][1]
+    return {
+        "tickvals": list(range(len(levels))),
+        "ticktext": [level.label.replace(f" {unit}", "") if unit else level.label for level in levels],
+        "title": {"text": axis_words(name)},
+        "range": [-0.5, len(levels) - 0.5],
+        "fixedrange": True,
+        "showgrid": False,
+    }
 
 
 def _members(square: Square) -> str:
@@ -171,79 +170,72 @@ def fig_front(
     """
     points = judgement.points
     xs, ys = values_of(judgement, x), values_of(judgement, y)
-    names_of_points = points["point"].to_list()
+    known = ~np.isnan(xs) & ~np.isnan(ys)
     feasible, front = points["feasible"].to_numpy(), points["front"].to_numpy()
+    place_of = {name: k for k, name in enumerate(points["point"].to_list())}
+    data = [[name, names[name], figure_words(x, _known(xs[k])), figure_words(y, _known(ys[k]))] for name, k in place_of.items()]
     figure = base_figure(height_px=400)
-    groups = (
-        (
-            "does not meet the constraints",
-            ~feasible,
-            {"symbol": "x-thin", "size": 7, "line": {"width": 1.5, "color": FAINT[mode]}},
-        ),
-        ("meets them", feasible & ~front, {"symbol": "circle-open", "size": 8, "color": ACCENT[mode]}),
-        ("on the front", front, {"symbol": "circle", "size": 10, "color": ACCENT[mode]}),
-    )
-    data = [
-        [name, names[name], figure_words(x, _known(a)), figure_words(y, _known(b))]
-        for name, a, b in zip(names_of_points, xs, ys, strict=True)
-    ]
-    for word, member, marker in groups:
-        places = [int(k) for k in np.flatnonzero(member & ~np.isnan(xs) & ~np.isnan(ys))]
-        if not places:
-            continue
-        places.sort(key=lambda k: (xs[k], ys[k]))
+
+    def add(word: str, places: Sequence[int], marker: Mapping[str, Any], **more: Any) -> None:
         figure.add_scatter(
             x=[float(xs[k]) for k in places],
             y=[float(ys[k]) for k in places],
-            mode="lines+markers" if word == "on the front" and _is_pair(judgement, x, y) else "markers",
-            line={"width": 1, "color": ACCENT[mode], "shape": "hv"},
             name=word,
             marker=marker,
             customdata=[data[k] for k in places],
             hovertemplate=_HOVER.format(x=metric_words(x), y=metric_words(y)),
             selected={"marker": {"opacity": 1}},
             unselected={"marker": {"opacity": 1}},
+            **{"mode": "markers"} | more,
         )
-    specials = (
-        (judgement.baseline, "in force", "diamond", 14),
-        (judgement.recommended, "proposed", "star", 17),
-        (point, "looked at", "square-open", 20),
-    )
-    for name, word, symbol, size in specials:
-        if name is None or (word == "proposed" and name == judgement.baseline):
-            continue
-        k = names_of_points.index(name)
-        if np.isnan(xs[k]) or np.isnan(ys[k]):
-            continue
-        figure.add_scatter(
-            x=[float(xs[k])],
-            y=[float(ys[k])],
-            mode="markers",
-            name=word,
-            marker={"symbol": symbol, "size": size, "color": TEXT[mode], "line": {"width": 2, "color": TEXT[mode]}},
-            error_x=_spread(judgement, x, name, mode),
-            error_y=_spread(judgement, y, name, mode),
-            customdata=[data[k]],
-            hovertemplate=_HOVER.format(x=metric_words(x), y=metric_words(y)),
-            selected={"marker": {"opacity": 1}},
-            unselected={"marker": {"opacity": 1}},
-        )
-    figure.update_layout(showlegend=True, legend=LEGEND)
-    for axis, metric in (("x", x), ("y", y)):
-        unit = {"share": "", "s": " (s)", "tokens": " (tokens a day)"}[metric.unit]
-        settings: dict[str, Any] = {"title": {"text": metric_words(metric) + unit}, "showgrid": True}
-        if metric.unit == "share":
-            settings["tickformat"] = ".1~%"
-        figure.update_layout({f"{axis}axis": settings})
+
+    for word, member, marker in _groups(feasible, front, mode):
+        places = sorted((int(k) for k in np.flatnonzero(member & known)), key=lambda k: (xs[k], ys[k]))
+        if places:
+            add(word, places, marker, **(_line(judgement, x, y, mode) if word == "on the front" else {}))
+    for name, word, symbol, size in _specials(judgement, point):
+        if known[place_of[name]]:
+            marker = {"symbol": symbol, "size": size, "color": TEXT[mode], "line": {"width": 2, "color": TEXT[mode]}}
+            whiskers = {f"error_{axis}": _spread(judgement, metric, name, mode) for axis, metric in (("x", x), ("y", y))}
+            add(word, [place_of[name]], marker, **whiskers)
+    figure.update_layout(showlegend=True, legend=LEGEND, xaxis=_metric_axis(x, xs), yaxis=_metric_axis(y, ys))
     return figure
 
 
+def _groups(feasible: Array, front: Array, mode: Mode) -> tuple[tuple[str, Array, dict[str, Any]], ...]:
+    """Return the kinds of points, each with its word, its members and its marker."""
+    faint = {"symbol": "x-thin", "size": 7, "line": {"width": 1.5, "color": FAINT[mode]}}
+    return (
+        ("does not meet the constraints", ~feasible, faint),
+        ("meets them", feasible & ~front, {"symbol": "circle-open", "size": 8, "color": ACCENT[mode]}),
+        ("on the front", front, {"symbol": "circle", "size": 10, "color": ACCENT[mode]}),
+    )
+
+
+def _specials(judgement: Judgement, point: str | None) -> list[tuple[str, str, str, int]]:
+    """Return the points that are marked: name, word, symbol and size."""
+    found = [] if judgement.baseline is None else [(judgement.baseline, "in force", "diamond", 14)]
+    if judgement.recommended not in (None, judgement.baseline):
+        found.append((str(judgement.recommended), "proposed", "star", 17))
+    return found if point is None else [*found, (point, "looked at", "square-open", 20)]
+
+
+def _line(judgement: Judgement, x: Metric, y: Metric, mode: Mode) -> dict[str, Any]:
+    """Return the front as a staircase where these two are all the objectives; with more it is no line on them."""
+    better = {o.metric.key: o.better for o in judgement.question.objectives}
+    if set(better) != {x.key, y.key}:
+        return {}
+    shape = "hv" if better[x.key] == "less" else "vh"
+    return {"mode": "lines+markers", "line": {"width": 1, "color": ACCENT[mode], "shape": shape}}
+
+
+def _metric_axis(metric: Metric, values: Array) -> dict[str, Any]:
+    unit = {"share": "", "s": " (s)", "tokens": " (tokens a day)"}[metric.unit]
+    axis: dict[str, Any] = {"title": {"text": metric_words(metric) + unit}, "showgrid": True, "range": _reach(values)}
+    return axis | ({"tickformat": ".1~%"} if metric.unit == "share" else {})
+
+
 _HOVER = "%{{customdata[1]}}<br>{x}: %{{customdata[2]}}<br>{y}: %{{customdata[3]}}<extra></extra>"
-
-
-def _is_pair(judgement: Judgement, x: Metric, y: Metric) -> bool:
-    """Whether these two are all the objectives, so that the front is a line on them."""
-    return {o.metric.key for o in judgement.question.objectives} == {x.key, y.key}
 
 
 def _spread(judgement: Judgement, metric: Metric, point: str, mode: Mode) -> dict[str, Any]:
@@ -252,6 +244,15 @@ def _spread(judgement: Judgement, metric: Metric, point: str, mode: Mode) -> dic
         return {"visible": False}
     width = judgement.comparison(point, metric).difference_half_width
     return {"visible": False} if width is None else {"array": [width], "color": FAINT[mode], "thickness": 1.2}
+
+
+def _reach(values: Array) -> list[float] | None:
+    """Return the range that shows every point, so that a whisker wider than all of them does not squeeze them together."""
+    known = values[~np.isnan(values)]
+    if not len(known) or known.min() == known.max():
+        return None
+    room = 0.08 * (known.max() - known.min())
+    return [float(known.min() - room), float(known.max() + room)]
 
 
 def _known(value: float) -> float | None:

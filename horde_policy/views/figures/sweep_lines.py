@@ -241,13 +241,8 @@ def fig_blocks(
             customdata=[figure_words(metric, value) for value in values.values()],
             hovertemplate=f"{by} %{{x}}: %{{customdata}}<extra></extra>",
         )
-    for day in held if by == "day" else ():
-        figure.add_vrect(x0=day - 0.5, x1=day + 0.5, fillcolor=FAINT[mode], opacity=0.12, line_width=0)
     if held and by == "day":
-        figure.add_annotation(
-            x=(min(held) + max(held)) / 2, y=1, yref="paper", yanchor="top", text="held out", showarrow=False,
-            font={"size": 11, "color": FAINT[mode]},
-        )  # fmt: skip
+        _shade(figure, held, mode)
     figure.update_layout(showlegend=True, legend=LEGEND)
     figure.update_xaxes(title={"text": by}, dtick=1 if len(next(iter(blocks.values()), {})) <= 31 else None)
     unit = {"share": "", "s": " (s)", "tokens": " (tokens a day)"}[metric.unit]
@@ -255,6 +250,15 @@ def fig_blocks(
         title={"text": metric_words(metric) + unit}, rangemode="tozero", tickformat=".1~%" if metric.unit == "share" else None
     )
     return figure
+
+
+def _shade(figure: go.Figure, held: Sequence[int], mode: Mode) -> None:
+    """Shade the days held out, and say so over the last of them."""
+    for day in held:
+        figure.add_vrect(x0=day - 0.5, x1=day + 0.5, fillcolor=FAINT[mode], opacity=0.12, line_width=0)
+    figure.add_annotation(
+        x=max(held), y=1, yref="paper", yanchor="top", text="held out", showarrow=False, font={"size": 11, "color": FAINT[mode]}
+    )
 
 
 def blocks_alt(blocks: Blocks, metric: Metric, words: Mapping[str, str], by: str) -> str:

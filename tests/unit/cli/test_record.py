@@ -28,6 +28,8 @@ ROOT = Path(__file__).parents[3]
 
 @pytest.fixture(autouse=True)
 def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HORDE_POLICY_PROMETHEUS_TENANT", "HORDE_POLICY_PROMETHEUS_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
     for name in ("HORDE_URL", "HORDE_POLICY_HISTORY", "HORDE_POLICY_WEBHOOK", "HORDE_POLICY_HISTORY_KEEP_DAYS"):
         monkeypatch.delenv(name, raising=False)
 
@@ -116,6 +118,17 @@ def test_a_server_that_is_away_is_said_and_waited_for(tmp_path: Path) -> None:
         (["--url", "https://horde.example", "--store", "x.sqlite", "--metrics-port", "70000"], "cannot be served on"),
         (["--url", "https://horde.example", "--store", "x.sqlite", "--max-length", "0"], "max_length: 0 must be"),
         (["--url", "https://horde.example", "--store", "x.sqlite", "--set", "floor_tokens=0"], "setting floor_tokens: 0"),
+        (["--prometheus", "https://p.example"], "--store: None must be given, here or as HORDE_POLICY_HISTORY"),
+        (["--prometheus", "p.example", "--store", "x.sqlite"], "setting --prometheus"),
+        (["--prometheus", "https://me:secret@p.example", "--store", "x.sqlite"], "setting --prometheus"),
+        (
+            ["--prometheus", "https://p.example", "--store", "x.sqlite", "--url", "https://horde.example"],
+            "cannot be given with --url",
+        ),
+        (["--prometheus", "https://p.example", "--store", "x.sqlite", "--metrics-port", "0"], "has no gauges and alerts"),
+        (["--prometheus", "https://p.example", "--store", "x.sqlite", "--interval", "5"], "--interval: 5.0 must be from 10 to"),
+        (["--prometheus", "https://p.example", "--store", "x.sqlite", "--tenant", "a b"], "HORDE_POLICY_PROMETHEUS_TENANT"),
+        (["--prometheus", "https://p.example", "--store", "x.sqlite", "--mapping", "none.toml"], "none.toml"),
     ],
 )
 def test_what_cannot_be_recorded_is_named_before_anything_runs(

@@ -340,3 +340,56 @@ def test_the_demo_says_that_it_is_made_up(capsys: pytest.CaptureFixture[str]) ->
     assert "synthetic" in {problem["code"] for problem in found["problems"]}
     assert main(["snapshot", "--demo"]) == 0
     assert "(made up)" in capsys.readouterr().out.splitlines()[0]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["snapshot"],
+        ["allowance", "--model", "m", "--max-length", "80"],
+        ["probe", "--model", "m", "--max-length", "80"],
+        ["record", "--store", "x.db"],
+    ],
+)
+def test_the_setting_that_named_the_horde_is_the_one_in_the_message(
+    command: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HORDE_URL", "http://me:hunter2@localhost:1")
+    told = refused(capsys, *command)
+    assert told == "error: setting HORDE_URL: '…@localhost:1' must carry no user name or password\n"
+    told = refused(capsys, *command, "--url", "http://me:hunter2@localhost:2")
+    assert told == "error: setting --url: '…@localhost:2' must carry no user name or password\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["snapshot", "--max-lenght", "80"], "error: No such option: --max-lenght"),
+        (["snapshot", "--max-length", "many"], "error: Invalid value for '--max-length'"),
+        (["allowance"], "error: Missing option '--model'"),
+        (["snapshoot"], "error: No such command 'snapshoot'"),
+    ],
+)
+def test_a_usage_error_is_one_line_that_names_the_command(
+    arguments: list[str], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = refused(capsys, *arguments)
+    assert told.startswith(says)
+    assert told.count("\n") == 1
+    assert told.endswith(" --help\n")
+
+
+def test_without_a_command_the_help_stands_in_its_place(capsys: pytest.CaptureFixture[str]) -> None:
+    told = refused(capsys)
+    assert told.startswith("Usage: ")
+    assert "snapshot" in told
+    assert main(["snapshot", "--help"]) == 0
+
+
+def test_a_setting_that_would_make_a_wait_endless_is_refused_where_it_is_typed(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["snapshot", "--recorded", recorded("snapshot"), "--json"]
+    for pair in ("wait_floor_s=1.7e308", "assumed_speed_tok_per_s=1e-303"):
+        told = refused(capsys, *arguments, "--set", pair)
+        assert told.startswith(f"error: setting {pair.partition('=')[0]}: ")
+        assert told.endswith("and at most 1,000,000,000\n")

@@ -17,6 +17,7 @@ from horde_policy.frames.snapshot import Snapshot
 from horde_policy.history.alerting import AlertKeeper, firing_alerts
 from horde_policy.history.claims import recording_lock
 from horde_policy.history.fleet_span import load_span
+from horde_policy.history.kept import keep_samples, kept_exports, kept_samples, prune_kept
 from horde_policy.history.reading import (
     events_between,
     gaps_between,
@@ -42,6 +43,7 @@ from tests.unit.history.test_crashes import (
     forker,  # noqa: F401
     kill_each_minute,
 )
+from tests.unit.history.test_kept import DAYS, samples_of
 
 pytestmark = pytest.mark.server
 
@@ -218,3 +220,17 @@ def test_recorders_that_are_killed(
         assert figures["polls stored"] > 4
         assert recorder_statuses(store, EVER[1])[0].state == "stopped"
         store.close()
+
+
+def test_exports_are_kept_as_on_sqlite(store: HistoryStore, tmp_path: Path) -> None:
+    other = HistoryStore(tmp_path / "other.sqlite", durable=False)
+    for to in (store, other):
+        for day in (1, 0, 1, 2):
+            keep_samples(to, samples_of(DAYS[day]), name="nul\0 and <b>", collected_to=START if day else None)
+        assert keep_samples(to, samples_of(DAYS[2]), name="nul\0 and <b>").days == 0
+    assert [replace(one, bytes_=0) for one in kept_exports(store)] == [replace(one, bytes_=0) for one in kept_exports(other)]
+    assert_frame_equal(kept_samples(store)[0].runs, kept_samples(other)[0].runs)
+    assert prune_kept(store, datetime(2026, 11, 24, tzinfo=UTC)) == 2
+    reading = HistoryStore(str(store.url.render_as_string(hide_password=False)), read_only=True)
+    assert kept_exports(reading)[0].days == 2
+    reading.close()

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from horde_policy.errors import InputError
 from horde_policy.policy.allowance import allowance_expression, free_output_allowance, largest_wait_s
-from horde_policy.settings import AllowanceSettings
+from horde_policy.settings import LARGEST_SETTING, AllowanceSettings
 from tests.unit.policy import strategies as some
 
 DEFAULT = AllowanceSettings()
@@ -58,7 +58,7 @@ FLAT = AllowanceSettings(ceiling_tokens=700, floor_tokens=700)
 STEEP = AllowanceSettings(wait_full_s=60.0, wait_floor_s=math.nextafter(60.0, 61.0))
 
 
-def by_expression(waits: list[float | None], settings: AllowanceSettings) -> list[int]:
+def by_expression(waits: list[float | None], settings: AllowanceSettings) -> list[int | None]:
     frame = pl.DataFrame({"wait_s": waits}, schema={"wait_s": pl.Float64})
     return frame.select(allowance_expression(pl.col("wait_s"), settings).alias("allowance"))["allowance"].to_list()
 
@@ -87,6 +87,39 @@ def test_the_table_of_every_fifteen_seconds_is_exact_arithmetic() -> None:
 def test_a_senseless_wait_is_refused(wait_s: float) -> None:
     with pytest.raises(InputError, match="estimated wait"):
         free_output_allowance(wait_s, DEFAULT)
+
+
+def test_the_expression_gives_no_allowance_where_the_scalar_refuses() -> None:
+    assert by_expression([-0.001, -math.inf, math.nan, 60.0, None], DEFAULT) == [None, None, None, 4096, 512]
+    assert by_expression([math.nan], DEFAULT) == [None]
+    assert by_expression([-0.0], DEFAULT) == [free_output_allowance(-0.0, DEFAULT)] == [4096]
+
+
+EXTREMES = [
+    AllowanceSettings(wait_full_s=0, wait_floor_s=5e-324),
+    AllowanceSettings(wait_full_s=0, wait_floor_s=1e-300, ceiling_tokens=16384, floor_tokens=1),
+    AllowanceSettings(wait_full_s=0, wait_floor_s=LARGEST_SETTING, ceiling_tokens=16384, floor_tokens=1),
+    AllowanceSettings(wait_full_s=math.nextafter(LARGEST_SETTING, 0), wait_floor_s=LARGEST_SETTING),
+]
+
+
+@pytest.mark.parametrize("settings", EXTREMES)
+@given(wait_s=st.floats(min_value=0, allow_nan=False), share=st.floats(0, 1))
+def test_the_furthest_settings_that_are_taken_give_figures_and_both_forms_agree(
+    settings: AllowanceSettings, wait_s: float, share: float
+) -> None:
+    waits: list[float | None] = [
+        wait_s,
+        share * settings.wait_floor_s,
+        5e307,
+        *around(settings.wait_full_s),
+        *around(settings.wait_floor_s),
+    ]
+    assert by_expression(waits, settings) == [free_output_allowance(wait, settings) for wait in waits]
+    tokens = settings.floor_tokens + round(share * (settings.ceiling_tokens - settings.floor_tokens))
+    inverse_s = largest_wait_s(tokens, settings)
+    assert inverse_s is not None
+    assert free_output_allowance(inverse_s, settings) >= tokens
 
 
 def test_an_endless_wait_gets_the_floor() -> None:

@@ -1,9 +1,11 @@
 """The estimator equals the walk over the whole queue, whatever comes and goes (A7, A8, A11)."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
@@ -190,6 +192,61 @@ def test_a_level_that_nobody_declared_before_re_places_what_waits() -> None:
     assert estimator.estimate(Request(models=("l",)), later).queued_tokens == 6025
     assert estimator.estimate(Request(models=("m",)), later).queued_tokens == 6025
     assert estimator.estimate(Request(models=("s",)), later).queued_tokens == 512
+
+
+@pytest.mark.parametrize("few_of", [1, 10**9])
+@given(
+    placed=st.lists(st.tuples(st.integers(0, 5), st.integers(1, 900)), min_size=1, max_size=40),
+    picked=st.data(),
+)
+def test_keys_that_move_together_are_where_they_would_be_one_by_one(
+    few_of: int, placed: list[tuple[int, int]], picked: st.DataObject
+) -> None:
+    """Both ways of moving: a pass over all keys, and one by one."""
+    together, alone = token_blocks.TokenBlocks(4), token_blocks.TokenBlocks(4)
+    keys = [queue_key(0, i, i) for i in range(len(placed))]
+    for key, (column, tokens) in zip(keys, placed, strict=True):
+        together.add(key, column, tokens)
+        alone.add(key, column, tokens)
+    moves = picked.draw(st.dictionaries(st.sampled_from(keys), st.integers(0, 100)))
+    for key, column in moves.items():
+        alone.change(key, column, placed[keys.index(key)][1])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(token_blocks, "FEW_OF", few_of)
+        together.move(moves)
+    for column in {*moves.values(), *(column for column, _ in placed)}:
+        only = np.zeros(128, dtype=np.uint8)
+        only[column] = 1
+        assert together.in_all(only) == alone.in_all(only)
+        assert [together.ahead_of(key, only) for key in keys] == [alone.ahead_of(key, only) for key in keys]
+
+
+@pytest.mark.parametrize(
+    ("lengths", "moves"),
+    [((600, 700, 900), 0), ((600, 700, 2000), 1), ((600, 2000, 3000), 1), ((2000, 3000), 0)],
+    ids=["a whole kind is named anew", "the larger sizes leave", "the smaller sizes leave", "nothing is cut"],
+)
+def test_a_new_size_moves_at_most_half_of_a_kind(lengths: tuple[int, ...], moves: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    moved: list[int] = []
+    move = token_blocks.TokenBlocks.move
+
+    def noted(blocks: token_blocks.TokenBlocks, columns: Mapping[QueueKey, int]) -> None:
+        moved.append(len(columns))
+        move(blocks, columns)
+
+    estimator = Estimator(SETTINGS)
+    estimator.add_worker(WORKER)
+    for i, length in enumerate(lengths):
+        estimator.add(i, Request(models=("m",), max_length=length), queue_key(0, i, i))
+    monkeypatch.setattr(token_blocks.TokenBlocks, "move", noted)
+    estimator.add_worker(replace(WORKER, worker_id="v", models=("m", "o"), max_length=1000))
+    assert moved == [moves]
+    later = queue_key(0, 9, 9)
+    assert estimator.estimate(Request(models=("o",)), later).queued_tokens == sum(n for n in lengths if n <= 1000)
+    assert estimator.estimate(Request(models=("m",)), later).queued_tokens == sum(lengths)
+    for i in range(len(lengths)):
+        estimator.remove(i)
+    assert estimator.estimate(Request(models=("m",)), later).queued_tokens == 0
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -72,14 +73,35 @@ def test_a_refused_request_has_no_quote_to_keep(clock: FixedClock) -> None:
         QuoteCache(clock).put("p", decided(ANONYMOUS), 24.0)
 
 
-@pytest.mark.parametrize("kudos", [float("nan"), float("inf")])
-def test_kudos_must_be_finite(clock: FixedClock, kudos: float) -> None:
+def test_only_dry_runs_find_or_leave_a_quote(clock: FixedClock) -> None:
+    cache = QuoteCache(clock)
+    real = decided(replace(FUNDED, dry_run=False))
+    assert real.admitted_max_length == 4096
+    cache.put("p", real, 24.0)
+    assert len(cache) == 0
+    cache.put("p", decided(FUNDED), 24.0)
+    assert cache.get("p", real) is None
+
+
+@pytest.mark.parametrize("kudos", [float("nan"), float("inf"), -1.0, -1e-9, "24", None, True])
+def test_kudos_must_be_a_finite_number_of_at_least_none(clock: FixedClock, kudos: Any) -> None:
     with pytest.raises(InputError, match="kudos"):
         QuoteCache(clock).put("p", decided(FUNDED), kudos)
 
 
 @pytest.mark.parametrize(
-    "change", [{"models": ("o",)}, {"n": 2}, {"max_length": 4095}, {"max_context_length": 8192}, {"slow_workers": False}]
+    "change",
+    [
+        {"models": ("o",)},
+        {"n": 2},
+        {"max_length": 4095},
+        {"max_context_length": 8192},
+        {"slow_workers": False},
+        {"workers": ("w",)},
+        {"workers": ("v",), "worker_blacklist": True},
+        {"trusted_workers": True},
+        {"validated_backends": True},
+    ],
 )
 def test_another_request_has_another_quote(clock: FixedClock, change: dict[str, object]) -> None:
     cache = QuoteCache(clock)

@@ -203,3 +203,22 @@ print([name for name in sys.modules if name.startswith("opentelemetry.sdk")], ty
     root = Path(__file__).parents[3]
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=root)
     assert ran.stdout.split() == ["[]", "opentelemetry.metrics._internal.instrument"]
+
+
+@pytest.mark.parametrize(
+    ("requester", "wait_s", "says"),
+    [
+        ("nobody", 1.0, "assignment, requester: 'nobody' must be one of anonymous, registered, shared_key"),
+        (None, 1.0, "assignment, requester"),
+        (["anonymous"], 1.0, "assignment, requester"),
+        ("anonymous", "1", "queue wait"),
+        ("anonymous", None, "queue wait"),
+        ("anonymous", True, "queue wait"),
+    ],
+)
+def test_an_assignment_of_no_requester_or_no_wait_is_refused_and_not_recorded(
+    meters: Meters, requester: Any, wait_s: Any, says: str
+) -> None:
+    with pytest.raises(InputError, match=says):
+        meters.telemetry.record_assignment(requester, wait_s)
+    assert meters.metrics() == {}

@@ -28,6 +28,35 @@ def test_a_row_is_judged_by_the_first_rule_that_applies(words: dict[str, object]
     assert judged(decisions(decision(1, None, **words)), DEFAULT).select("level", "code").row(0) == (level, code)
 
 
+@pytest.mark.parametrize(
+    ("floor", "size", "outcome", "expected"),
+    [
+        # the floor ends its bucket, so the allowance is exactly the floor and nothing asked in the bucket is over it
+        (512, "<=512", "free", (None, None)),
+        (512, "<=512", "refused", ("special", "held_under_allowance")),
+        (512, "<=512", "downgraded", ("special", "downgraded_under_allowance")),
+        (1024, "513-1024", "refused", ("special", "held_under_allowance")),
+        # it does not: allowances above the floor lie in the bucket too
+        (511, "<=512", "free", ("undecided", "same_bucket")),
+        (1023, "513-1024", "refused", ("undecided", "same_bucket")),
+        # another bucket than the floor's
+        (512, "513-1024", "refused", ("undecided", "same_bucket")),
+        (512, "2049-4096", "free", ("undecided", "same_bucket")),
+    ],
+)
+def test_the_bucket_that_the_floor_ends_is_decided(
+    floor: int, size: str, outcome: str, expected: tuple[str | None, str | None]
+) -> None:
+    frame = decisions(decision(1, outcome=outcome, requested_size=size, allowance_size=size))
+    assert judged(frame, AllowanceSettings(floor_tokens=floor)).select("level", "code").row(0) == expected
+
+
+def test_the_grid_does_not_call_the_cell_of_the_floor_undecided() -> None:
+    cells = {(row["requested_size"], row["allowance_size"]): row["level"] for row in size_grid(decisions(), DEFAULT).to_dicts()}
+    assert cells["<=512", "<=512"] is None
+    assert [cells[size, size] for size in SIZES[1:4]] == ["undecided"] * 3
+
+
 def test_the_grid_holds_every_cell_with_its_counts_and_marks() -> None:
     frame = decisions(
         decision(70, requested_size="<=512"),

@@ -56,7 +56,7 @@ def test_who_is_refused_and_at_what_size(week: Week) -> None:
     beyond = own.filter(pl.col("requested_size") == ">4096")["count_low"].sum()
     assert refused.figures["over_the_ceiling"].part.low == beyond
     assert refused.target.page == "decisions"
-    assert refused.target.state["outcome"] == ("refused",)
+    assert refused.target.state == {"rows": ("requester",), "columns": ("requested_size",), "colour": ("outcome",)}
     assert refused.share.sampling_low < refused.share.low < refused.share.sampling_high
 
 
@@ -109,7 +109,7 @@ def test_who_would_gain_from_which_change(week: Week) -> None:
     assert (smallest.figures["setting"], smallest.figures["value"]) == ("floor_tokens", 1024)
     gained, held = smallest.figures["gained"], smallest.figures["held"]
     assert gained.low == gained.high == held.low  # at an edge of the buckets it is exact: every one of them
-    assert smallest.target.state["floor"] == ("1024",)
+    assert smallest.target.state["what_if_floor"] == ("1024",)
 
 
 def test_impossible_cells_come_first() -> None:

@@ -26,9 +26,17 @@ class Stage:
     clock: FixedClock = field(default_factory=lambda: FixedClock(NOW))
     pauses: list[float] = field(default_factory=list)
 
-    def client(self, patience: Patience = HASTE) -> HordeClient:
+    def client(self, patience: Patience = HASTE, *, grace_s: float = 60.0, models_wait_s: float = 60.0) -> HordeClient:
+        """Return a client that waits for every part, unless told otherwise: how fast the machine is decides nothing."""
         return HordeClient(
-            self.server.url, name="a horde", clock=self.clock, sleep=self.pauses.append, draw=random.Random(7), patience=patience
+            self.server.url,
+            name="a horde",
+            clock=self.clock,
+            sleep=self.pauses.append,
+            draw=random.Random(7),
+            patience=patience,
+            grace_s=grace_s,
+            models_wait_s=models_wait_s,
         )
 
 

@@ -10,6 +10,7 @@ from horde_policy.clock import FixedClock
 from horde_policy.errors import InputError
 from horde_policy.sources.catalogue import Catalogue, configured_sources
 from horde_policy.sources.horde import LiveSource
+from horde_policy.sources.secrets_file import unreadable_secrets
 from tests.replaying_server import ReplayingServer
 from tests.unit.sources.conftest import NOW, RECORDED
 
@@ -89,6 +90,47 @@ def test_an_address_that_cannot_be_used_is_a_problem_and_costs_no_other_source(a
     (problem,) = found.problems
     assert problem.subject == "HORDE_URL"
     assert "this source is left out" in problem.text
+    assert "hunter2" not in problem.text
+
+
+@pytest.mark.parametrize("section", ["hunter2", ["https://x.example"], {}, {"uri": "https://x.example"}, 7])
+def test_a_section_of_the_secrets_file_that_is_none_is_told_without_its_content(section: object) -> None:
+    found = catalogue({}, {"horde": section})
+    assert list(found.keys()) == ["demo", "aihorde", *BUNDLED]
+    (problem,) = found.problems
+    assert problem.text.startswith("setting horde in the secrets file: '(hidden)' must be a section with url")
+    assert "this source is left out" in problem.text
+    assert "hunter2" not in problem.text
+    assert "example" not in problem.text
+
+
+@pytest.mark.parametrize(
+    ("environment", "setting"),
+    [
+        ({}, "HORDE_URL in the secrets file"),
+        ({"HORDE_URL": "nowhere"}, "HORDE_URL in the secrets file"),
+        ({"HORDE_URL": "x"}, "HORDE_URL"),
+    ],
+)
+def test_the_setting_that_was_used_is_named(environment: dict[str, str], setting: str) -> None:
+    """Streamlit copies the top of the secrets file into the environment."""
+    (problem,) = catalogue(environment, {"HORDE_URL": "nowhere"}).problems
+    assert problem.subject == setting
+    assert problem.text.startswith(f"setting {setting}: ")
+
+
+@pytest.mark.parametrize(
+    "content", [b"this is = not toml ][ hunter2", b'horde = "hunter2', b"\xff\xfe", b"[horde]\nurl = hunter2"]
+)
+def test_a_secrets_file_that_is_no_toml_is_told_without_its_content(tmp_path: Path, content: bytes) -> None:
+    good, bad = tmp_path / "good" / "secrets.toml", tmp_path / ".streamlit" / "secrets.toml"
+    for file in (good, bad):
+        file.parent.mkdir()
+    good.write_text('HORDE_URL = "https://horde.example"\n', encoding="utf-8")
+    bad.write_bytes(content)
+    (problem,) = unreadable_secrets([tmp_path / "none.toml", str(good), bad])
+    assert problem.text.startswith("secrets file .streamlit/secrets.toml is not ")
+    assert problem.text.endswith("nothing of it is in force: no address, no sign-in")
     assert "hunter2" not in problem.text
 
 

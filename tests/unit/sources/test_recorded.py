@@ -178,13 +178,6 @@ def test_the_snapshot_is_as_old_as_its_oldest_part(folder: Path) -> None:
     assert list(snapshot.part_times) == list(PARTS)
 
 
-def test_what_the_server_compiles_once_a_day_does_not_age_the_snapshot(folder: Path) -> None:
-    change(folder / "stats_text_models.json", recorded_at="2026-11-29T01:00:00Z")
-    snapshot = load_recorded(folder)
-    assert snapshot.fetched_at == datetime(2026, 11, 29, 19, 39, 1, 510_000, tzinfo=UTC)
-    assert snapshot.part_times["demand"].hour == 1
-
-
 def test_bare_bodies_are_read_with_the_time_of_their_files(folder: Path) -> None:
     whole = load_recorded(folder)
     for spec in PARTS.values():
@@ -228,3 +221,21 @@ def test_a_folder_of_recorded_folders_gives_each() -> None:
     assert [folder.name for folder in recorded_folders(RECORDED)] == sorted(FOLDERS)
     assert recorded_folders(RECORDED / "snapshot") == (RECORDED / "snapshot",)
     assert recorded_folders(RECORDED / "nowhere") == ()
+
+
+def test_a_file_that_is_no_json_is_named_once(tmp_path: Path) -> None:
+    (tmp_path / "workers_text.json").write_text("[", encoding="utf-8")
+    with pytest.raises(InputError) as refused:
+        load_recorded(tmp_path)
+    assert str(refused.value).count("recorded folder") == 1
+    assert "file workers_text.json" in str(refused.value)
+    assert "workers is not JSON" in str(refused.value)
+
+
+def test_the_oldest_part_of_a_folder_counts_whichever_it_is(tmp_path: Path) -> None:
+    for name in ("workers_text", "stats_text_models"):
+        shutil.copy(RECORDED / "snapshot" / f"{name}.json", tmp_path)
+    file = tmp_path / "stats_text_models.json"
+    file.write_text(file.read_text(encoding="utf-8").replace("2026-11-29T19:39:01", "2026-11-29T18:00:00"), encoding="utf-8")
+    snapshot = load_recorded(tmp_path)
+    assert snapshot.fetched_at == snapshot.part_times["demand"] < snapshot.part_times["workers"]

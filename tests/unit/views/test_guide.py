@@ -22,6 +22,7 @@ from horde_policy.views.guide import BUSY, IDLE, OTHER_BACKEND, SEVERAL_SIZES, S
 from horde_policy.views.guide_steps import NEEDS_WEEK, Content, Material, step_content
 from horde_policy.views.review_state import parse_review_state
 from horde_policy.views.state import parse_view_state
+from tests.navigation import pages_of_the_app
 
 NOTES = (Path(__file__).parents[3] / "docs" / "workshop.md").read_text(encoding="utf-8")
 NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
@@ -165,7 +166,7 @@ def test_the_bound_of_a_budget(contents: list[Content]) -> None:
 def test_every_link_is_read_back_as_it_was_meant(number: int, deployment: AllowanceSettings) -> None:
     for link in STEPS[number - 1].links:
         query = link_query(link, number, deployment)
-        own = {name for name in query if link.review is not None and name in link.review.query()}
+        own = {name for name in query if name in link.extra or (link.review is not None and name in link.review.query())}
         state, notes = parse_view_state({n: v for n, v in query.items() if n not in own}, deployment)
         assert notes == ()
         assert (state.step, state.source, state.settings) == (number, "demo", AllowanceSettings())
@@ -173,6 +174,10 @@ def test_every_link_is_read_back_as_it_was_meant(number: int, deployment: Allowa
             assert getattr(state, name) == value
         if link.review is not None:
             assert parse_review_state({n: v for n, v in query.items() if n in own}) == (link.review, ())
+
+
+def test_every_link_leads_to_a_page_of_the_navigation() -> None:
+    assert {link.page for step in STEPS for link in step.links} <= {page.url for page in pages_of_the_app()}
 
 
 def sections() -> dict[str, str]:

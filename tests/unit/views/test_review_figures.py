@@ -1,7 +1,7 @@
 """The review's figures as data."""
 
 import math
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import polars as pl
 import pytest
@@ -36,16 +36,20 @@ HOSTILE = "<img src=x onerror=alert(1)> $x$"
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_over_time_the_areas_add_up_to_the_counts(mode: Mode) -> None:
+def test_over_time_the_bars_add_up_to_the_counts(mode: Mode) -> None:
     cells = decompose(WEEK.decisions, ["time", "outcome"])
     figure = fig_over_time(cells, "outcome", mode, notes=(Annotation(MONDAY, HOSTILE),))
     assert [trace.name for trace in figure.data] == list(OUTCOMES)
     for trace in figure.data:
         own = WEEK.decisions.filter(pl.col("outcome") == trace.name)
         assert sum(trace.y) == own["count_low"].sum()
-        assert trace.line.color == OUTCOME_COLOURS[mode][trace.name]
-        assert trace.fillpattern.shape == OUTCOME_PATTERNS[trace.name]
+        assert trace.marker.color == OUTCOME_COLOURS[mode][trace.name]
+        assert trace.marker.pattern.shape == OUTCOME_PATTERNS[trace.name]
         assert len(trace.x) == 168
+        assert trace.offset == 0
+        assert trace.width == 3_600_000
+        assert {word for _, word, _ in trace.customdata} == {trace.name}
+        assert [datetime.fromisoformat(at) for at, _, _ in trace.customdata] == list(trace.x)
     assert figure.layout.xaxis.title.text == "time (UTC)"
     assert figure.layout.yaxis.title.text == "decisions in each 1 h 0 min"
     note = figure.layout.annotations[-1].text
@@ -53,7 +57,7 @@ def test_over_time_the_areas_add_up_to_the_counts(mode: Mode) -> None:
     assert "&lt;img" in note
 
 
-def test_over_time_without_a_colour_is_one_area() -> None:
+def test_over_time_without_a_colour_is_one_bar_a_step() -> None:
     figure = fig_over_time(decompose(WEEK.decisions, ["time"], step=timedelta(days=1)), "", "light")
     assert [sum(trace.y) for trace in figure.data] == [2016]
     assert fig_over_time(decompose(decisions(), ["time", "outcome"]), "outcome", "light").data == ()
@@ -141,7 +145,8 @@ def test_a_comparison_shows_each_difference_with_its_interval() -> None:
         assert at == pytest.approx(100 * row["difference_low"])
         assert at + up == pytest.approx(100 * row["sampling_difference_high"])
         assert at - down == pytest.approx(100 * row["sampling_difference_low"])
-    assert "<img" not in trace.customdata[0]
+    assert [word for word, _ in trace.customdata] == list(OUTCOMES)
+    assert "<img" not in trace.customdata[0][1]
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -125,7 +125,7 @@ def test_hostile_text_is_text() -> None:
 def test_links_lead_to_the_app_where_one_is_named() -> None:
     text = report_html(review_week(made_week(hours=30), AllowanceSettings()), made_at=AT, app_address="https://app.example/x")
     addresses = outline(text).addresses
-    assert "https://app.example/x/decisions?outcome=refused&columns=requested_size" in addresses
+    assert "https://app.example/x/decisions?columns=requested_size" in addresses
 
 
 def test_sections_without_data_say_so_and_nothing_is_drawn() -> None:

@@ -28,8 +28,8 @@ states = st.builds(
     chat=words("chat"),
     requested_size=words("requested_size"),
     rows=st.sampled_from(DIMENSIONS),
-    columns=st.sampled_from(["", *DIMENSIONS]),
-    colour=st.sampled_from(["", *DIMENSIONS]),
+    columns=st.sampled_from(["", *WORDS]),
+    colour=st.sampled_from(["", *WORDS]),
     floor=st.none() | st.integers(1, 16384),
     over_s=st.integers(0, 86_400).map(float),
     above=st.integers(0, 999).map(lambda n: n / 1000),
@@ -56,7 +56,7 @@ def test_nothing_in_an_address_stops_a_page(query: dict[str, list[str]]) -> None
 
 
 def test_words_and_ranges_are_told_as_the_review_takes_them() -> None:
-    query = {"chat": ["true"], "outcome": ["refused", "none"], "from": ["2026-11-23"], "to": ["2026-11-24T00:00:00Z"]}
+    query = {"chat": ["true"], "outcome": ["refused", "none"], "since": ["2026-11-23"], "until": ["2026-11-24T00:00:00Z"]}
     state, notes = parse_review_state(query)
     assert notes == ()
     assert state.keep == {"outcome": ("refused", None), "chat": (True,)}

@@ -87,7 +87,7 @@ def test_what_cannot_be_read_falls_back_with_a_note(name: str, value: str) -> No
     [
         ({"size": ["16"]}, {"max_length_tokens": 16}),
         ({"size": ["16384"]}, {"max_length_tokens": 16384}),
-        ({"size": ["80", "512"]}, {"max_length_tokens": 512}),
+        ({"size": ["512", "512"]}, {"max_length_tokens": 512}),
         ({"refresh": ["off"]}, {"refresh_s": 0}),
         ({"m": ["a/b", "", "a/b", "c"]}, {"models": ("a/b", "c")}),
         ({"state": ["floor", "full", "floor"]}, {"states": ("full", "floor")}),
@@ -99,6 +99,23 @@ def test_what_can_be_read(query: dict[str, list[str]], changes: dict[str, object
     state, notes = parse_view_state(query, BASE)
     assert state == ViewState().changed(**changes)
     assert notes == ()
+
+
+def test_a_value_that_is_given_twice_is_told() -> None:
+    state, notes = parse_view_state({"size": ["80", "512"], "floor": ["100", "200"], "m": ["a", "b"]}, BASE)
+    assert (state.max_length_tokens, state.settings.floor_tokens, state.models) == (512, 200, ("a", "b"))
+    assert notes == (
+        "The link's size is given 2 times; the last, '512', counts.",
+        "The link's floor is given 2 times; the last, '200', counts.",
+    )
+
+
+def test_a_list_that_is_too_long_is_left_out_and_told_as_a_whole() -> None:
+    state, notes = parse_view_state({"m": [f"x{n}" for n in range(60)]}, BASE)
+    assert state.models == ()
+    assert notes == (
+        "The link's m='x59' and 59 more of m are left out: they must be at most 20 names of at most 1000 characters.",
+    )
 
 
 def test_settings_that_make_no_sense_together_leave_the_deployments_in_force() -> None:

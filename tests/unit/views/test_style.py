@@ -81,7 +81,7 @@ def test_the_theme_file_has_the_same_colours(mode: Mode) -> None:
     assert {state: theme[name] for state, name in THEME_NAMES.items()} == STATE_COLOURS[mode]
     assert (theme["backgroundColor"], theme["secondaryBackgroundColor"]) == SURFACES[mode]
     assert theme["textColor"] == TEXT[mode]
-    assert contrast(theme["primaryColor"], "#ffffff") >= 4.5 or mode == "dark"
+    assert contrast(theme["primaryColor"], "#ffffff") >= 4.5
     assert contrast(theme["linkColor"], SURFACES[mode][0]) >= 4.5
     assert len(theme["chartSequentialColors"]) == len(theme["chartDivergingColors"]) == 10
 

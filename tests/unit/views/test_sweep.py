@@ -3,7 +3,9 @@
 import csv
 import io
 import json
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -353,3 +355,12 @@ def test_the_points_as_csv_hold_numbers_units_and_where_they_come_from(judged: J
 def test_the_figures_are_plain_data(judged: Judgement) -> None:
     figure = fig_front(judged, WAIT, REFUSED, named_points(judged), point=None, mode="light")
     assert json.loads(figure.to_json())["data"]
+
+
+def test_the_guide_to_sweeps_says_what_can_be_read() -> None:
+    text = (Path(__file__).parents[3] / "docs" / "reference" / "sweeps.md").read_text("utf-8")
+    grid, sentences = re.findall(r"```(?:toml)?\n(.*?)```", text, re.DOTALL)
+    assert len(plan(parse_grid(grid), ReplaySettings()).points) == 33
+    assert [str(parse_constraint(line)) for line in sentences.strip().splitlines()] == [
+        "p90 wait of registered ≤ 120 s", "expired share < 5 %", "tokens given free ≤ 110 % of baseline",
+    ]  # fmt: skip

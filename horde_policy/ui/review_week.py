@@ -1,0 +1,104 @@
+"""The Week page's parts: the findings with their links, what each question rests on, the report as a file."""
+
+import streamlit as st
+
+from horde_policy.review.finding import Finding
+from horde_policy.review.findings import Question, Week, review_week
+from horde_policy.ui import address
+from horde_policy.ui.charts import show_figure, theme_mode
+from horde_policy.ui.review_page import Opened, now, offer
+from horde_policy.ui.shell import link_to
+from horde_policy.views.figures.review_whatif import fig_gains, gains_alt
+from horde_policy.views.finding_text import SECTION_TITLES, finding_text, no_data_text
+from horde_policy.views.report import report_html
+from horde_policy.views.review_exports import file_name, stamp_of
+from horde_policy.views.review_state import parse_review_state
+from horde_policy.views.text import escape_markdown
+
+__all__ = ["reviewed", "show_changes", "show_findings", "show_questions", "show_report"]
+
+COLOURS = {"wrong": "red", "bad": "red", "open": "orange", "fine": "green"}
+ICONS = {
+    "wrong": ":material/error:",
+    "bad": ":material/priority_high:",
+    "open": ":material/help:",
+    "fine": ":material/check_circle:",
+}
+
+
+@st.cache_resource(max_entries=16, show_spinner=False)
+def _reviewed(key: str, _opened: Opened) -> Week:
+    state = _opened.state
+    question = Question(over_s=state.over_s, above=state.above, ratio=state.ratio)
+    return review_week(_opened.exported, _opened.settings, question=question)
+
+
+def reviewed(opened: Opened) -> Week:
+    """Return the reviewed range; once for all viewers of the same data, range, settings and question."""
+    state, covered = opened.state, opened.exported.covered
+    made_of = (state.data, state.start, state.end, state.over_s, state.above, state.ratio, opened.settings)
+    return _reviewed(repr((made_of, opened.exported.title, covered, opened.exported.counted)), opened)
+
+
+def show_findings(opened: Opened, week: Week) -> None:
+    """Show every finding as a sentence, the gravest first: figure, interval, n, and the page state behind it."""
+    st.header("Findings, by consequence", anchor=False)
+    for number, finding in enumerate(week.findings, 1):
+        with st.container(border=True, key=f"week.finding-{number}"):
+            _show_finding(opened, finding, number)
+
+
+def _show_finding(opened: Opened, finding: Finding, number: int) -> None:
+    text = finding_text(finding)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.badge(text.severity, icon=ICONS[finding.severity], color=COLOURS[finding.severity])  # type: ignore[arg-type]
+        st.markdown(f"**{escape_markdown(text.sentence)}**")
+    figure = "" if text.figure in text.sentence else text.figure
+    beside = " · ".join(part for part in (figure, text.interval, text.n) if part)
+    if beside:
+        st.caption(escape_markdown(beside))
+    if text.details:
+        st.markdown("\n".join(f"- {escape_markdown(detail)}" for detail in text.details))
+    if finding.target.page != "week":
+        link_to(finding.target.page, text.link.capitalize(), _query(opened, finding), icon=":material/arrow_forward:")
+
+
+def _query(opened: Opened, finding: Finding) -> dict[str, list[str]]:
+    """Return the query of the page state behind a finding, on the data and range that are shown."""
+    found, _ = parse_review_state(finding.target.state)
+    state = opened.state
+    found = found.changed(data=state.data, start=state.start, end=state.end, ratio=state.ratio)
+    return opened.view.shared_query(address.deployment_settings()) | found.query()
+
+
+def show_questions(week: Week) -> None:
+    """Say which questions have no data, and why."""
+    missing = [(section, no_data_text(section)) for section in week.sections]
+    told = [(section, text) for section, text in missing if text is not None]
+    if not told:
+        return
+    st.header("What these data cannot say", anchor=False)
+    for section, text in told:
+        st.info(escape_markdown(text), title=SECTION_TITLES[section.code], icon=":material/do_not_disturb_on:")
+
+
+def show_changes(week: Week) -> None:
+    """Show which size would gain from which change of ceiling or floor."""
+    if not week.what_ifs:
+        return
+    st.header(SECTION_TITLES["changes"], anchor=False)
+    show_figure(fig_gains(week.what_ifs, theme_mode()), alt=gains_alt(week.what_ifs), key="week.gains")
+    st.caption("Tried on the counts alone, with the waits as they were. A single number is exact, since bucket edges decide it.")
+
+
+def show_report(opened: Opened, week: Week) -> None:
+    """Offer the report as one file that opens without any network."""
+    stamp = stamp_of(opened.exported, opened.settings)
+    offer(
+        "Report (HTML)",
+        lambda: report_html(week, made_at=now(), notes=opened.notes),
+        file_name("week", stamp, "html"),
+        "text/html",
+        key="week.report",
+        text="One file with all findings and figures, which opens from disk without any network and prints.",
+    )

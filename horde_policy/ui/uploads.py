@@ -1,0 +1,71 @@
+"""What this session has uploaded, whatever for: its name, what it was understood as, and how it is forgotten.
+
+A session remembers names and keys only. What was read lies with the page that reads it, named by its content.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import streamlit as st
+
+from horde_policy.ui import replay_desk, review_library
+
+__all__ = ["KINDS", "Upload", "forget", "listed", "remember"]
+
+Kind = Literal["exports", "traffic"]
+
+KINDS: Final[dict[Kind, tuple[str, str, str]]] = {
+    "exports": ("exported metrics", "week", "data"),
+    "traffic": ("request log", "replay", "traffic"),
+}
+"""Kind → its words, the page that shows it, and the parameter of that page's address that names it."""
+
+MOST_KEPT = 4
+"""So many uploads of a kind a session keeps; the oldest is forgotten for one more."""
+
+_HELD = "uploads.held"
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """One upload: its key, what it is for, its files' names (hostile text), what it was understood as, and what was left."""
+
+    key: str
+    kind: Kind
+    name: str
+    understood: str
+    left: str
+
+
+def _held() -> list[Upload]:
+    held: list[Upload] = st.session_state.setdefault(_HELD, [])
+    return held
+
+
+def listed(kind: Kind | None = None) -> tuple[Upload, ...]:
+    """Return the uploads that this session remembers, the newest last; of one kind, if it is named."""
+    return tuple(upload for upload in _held() if kind is None or upload.kind == kind)
+
+
+def remember(upload: Upload) -> None:
+    """Remember an upload; the same content twice is one upload, the oldest beyond what is kept of its kind is forgotten."""
+    held = _held()
+    held[:] = [one for one in held if one.key != upload.key] + [upload]
+    for old in listed(upload.kind)[:-MOST_KEPT]:
+        forget(old.key)
+
+
+def forget(key: str) -> None:
+    """Forget an upload: its name in this session, and what was read of it in this process."""
+    held = _held()
+    dropped = [one for one in held if one.key == key]
+    held[:] = [one for one in held if one.key != key]
+    for one in dropped:
+        _FORGET[one.kind](key)
+
+
+_FORGET: Final[dict[Kind, Callable[[str], None]]] = {
+    "exports": lambda key: review_library.library().forget(key),
+    "traffic": lambda key: replay_desk.desk().library.forget(key),
+}

@@ -1,0 +1,55 @@
+"""The titles of the review's pages: each says what the data show, in one sentence of our own words and numbers."""
+
+import polars as pl
+
+from horde_policy.review.decompose import rate
+from horde_policy.review.exported import Exported
+from horde_policy.review.findings import Week
+from horde_policy.review.waits import of_kind, share_at_most
+from horde_policy.settings import AllowanceSettings
+from horde_policy.views.finding_text import finding_text
+from horde_policy.views.review_words import bounds_text, share_text
+from horde_policy.views.text import seconds
+
+__all__ = ["decisions_headline", "waits_headline", "week_headline"]
+
+
+def decisions_headline(exported: Exported) -> str:
+    """Return what became of the decisions that are looked at.
+
+    >>> from horde_policy.imports.read import read_exports
+    >>> from horde_policy.review.exported import exported_from
+    >>> text = b'horde_text_free_allowance_decisions{horde_outcome="free"} 5 1790000000000'
+    >>> decisions_headline(exported_from(read_exports(text)))
+    'Of 5 decisions 100 % were free and 0 % refused'
+    """
+    if exported.counted.high <= 0:
+        return "No decision is looked at"
+    free, refused = (rate(exported.decisions, pl.col("outcome") == outcome) for outcome in ("free", "refused"))
+    return f"Of {bounds_text(exported.counted)} decisions {share_text(free)} were free and {share_text(refused)} refused"
+
+
+def waits_headline(exported: Exported, settings: AllowanceSettings, requester: str | None = None) -> str:
+    """Return how long requests waited against what was estimated, at the full wait."""
+    mark = settings.wait_full_s
+    stated, measured = (
+        share_at_most(of_kind(exported.waits, kind, who), mark) for kind, who in (("estimated", None), ("queue", requester))
+    )
+    if measured is None and stated is None:
+        return "No wait is looked at"
+    parts = [
+        f"{share_text(found)} of the {what}"
+        for found, what in ((stated, "estimated"), (measured, "measured waits"))
+        if found is not None
+    ]
+    return f"Up to {seconds(mark)}: {' and '.join(parts)}" + ("" if measured is not None else " waits; none was measured")
+
+
+def week_headline(week: Week) -> str:
+    """Return the finding of the most consequence that is about the rule and not the data alone; may hold hostile text."""
+    if not week.findings:
+        return "Nothing was found"
+    first = next(
+        (finding for finding in week.findings if finding.section != "data" or finding.severity == "wrong"), week.findings[0]
+    )
+    return finding_text(first).sentence.rstrip(".")

@@ -1,0 +1,17 @@
+"""What did the production week show: findings as sentences, each with the page behind it; the report."""
+
+import streamlit as st
+
+from horde_policy.ui import review_week
+from horde_policy.ui.review_page import open_review, show_data
+from horde_policy.views.review_headlines import week_headline
+from horde_policy.views.text import escape_markdown
+
+opened = open_review()
+week = review_week.reviewed(opened)
+st.title(escape_markdown(week_headline(week)), anchor=False)
+review_week.show_report(opened, week)
+review_week.show_findings(opened, week)
+review_week.show_questions(week)
+review_week.show_changes(week)
+show_data(opened)

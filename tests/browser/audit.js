@@ -1,0 +1,84 @@
+() => {
+  // What a stranger with a keyboard or weak eyes would miss on the page shown: names, contrast, room, pictures in words.
+  const all = []
+  const walk = (root) => {
+    for (const node of root.querySelectorAll("*")) {
+      all.push(node)
+      if (node.shadowRoot) walk(node.shadowRoot)
+    }
+  }
+  walk(document)
+  const up = (node) => node.parentElement ?? (node.getRootNode().host ?? null)
+  const shown = (node) => {
+    const box = node.getBoundingClientRect()
+    return box.width > 1 && box.height > 1 && node.checkVisibility({ opacityProperty: true, visibilityProperty: true })
+  }
+  const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true })
+  const rgba = (colour) => {
+    canvas.clearRect(0, 0, 1, 1)
+    canvas.fillStyle = colour
+    canvas.fillRect(0, 0, 1, 1)
+    const [r, g, b, a] = canvas.getImageData(0, 0, 1, 1).data
+    return [r, g, b, a / 255]
+  }
+  const over = (top, below) => top.slice(0, 3).map((c, i) => c * top[3] + below[i] * (1 - top[3]))
+  const background = (node) => {
+    const layers = []
+    for (let at = node; at; at = up(at)) {
+      const colour = rgba(getComputedStyle(at).backgroundColor)
+      if (colour[3] > 0) layers.push(colour)
+      if (colour[3] > 0.99) break
+    }
+    return layers.reverse().reduce((below, layer) => over(layer, below), [255, 255, 255])
+  }
+  const luminance = (c) => {
+    const [r, g, b] = c.map((v) => (v / 255 <= 0.04045 ? v / 255 / 12.92 : ((v / 255 + 0.055) / 1.055) ** 2.4))
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b
+  }
+  const contrast = (one, other) => {
+    const [low, high] = [luminance(one), luminance(other)].sort((a, b) => a - b)
+    return (high + 0.05) / (low + 0.05)
+  }
+  const opacity = (node) => {
+    let product = 1
+    for (let at = node; at; at = up(at)) product *= Number(getComputedStyle(at).opacity)
+    return product
+  }
+  const faint = []
+  const seen = new Set()
+  for (const node of all) {
+    const own = [...node.childNodes].filter((child) => child.nodeType === 3).map((child) => child.textContent.trim()).join(" ").trim()
+    if (!own || !shown(node) || ["STYLE", "SCRIPT", "OPTION", "CAPTION"].includes(node.tagName)) continue
+    if (node.closest("[disabled], [aria-disabled=true], [data-testid=stIconMaterial], .modebar")) continue
+    // text on a figure's own marks: its colours are those that test_style.py compares
+    if (node.closest(".cartesianlayer") && !node.closest("[class*=axislayer]")) continue
+    const style = getComputedStyle(node)
+    const svg = node.namespaceURI === "http://www.w3.org/2000/svg"
+    const front = rgba(svg && style.fill !== "none" ? style.fill : style.color)
+    if (front[3] === 0) continue // not drawn
+    front[3] *= opacity(node) * (svg ? Number(style.fillOpacity) : 1)
+    const back = background(node.closest("[data-testid=stSliderThumbValue]")?.closest("[data-testid=stSlider]") ?? node)
+    const size = parseFloat(style.fontSize)
+    const large = size >= 24 || (size >= 18.66 && Number(style.fontWeight) >= 700)
+    const found = contrast(over(front, back), back)
+    const key = `${own.slice(0, 40)} ${style.color}`
+    if (found < (large ? 3 : 4.5) && !seen.has(key)) {
+      seen.add(key)
+      faint.push(`${found.toFixed(2)}: ${own.slice(0, 40)} (${node.tagName.toLowerCase()}.${String(node.className?.baseVal ?? node.className).slice(0, 30)})`)
+    }
+  }
+  const nameOf = (node) =>
+    (node.getAttribute("aria-label") || node.innerText || node.textContent || node.title || node.placeholder || [...(node.labels ?? [])].map((l) => l.textContent).join(" ") ||
+      (node.getAttribute("aria-labelledby") ?? "").split(" ").map((id) => node.getRootNode().getElementById?.(id)?.textContent ?? "").join(" ") || "").trim()
+  const controls = all.filter((node) => node.matches("a[href], button, input:not([type=hidden]), select, textarea, [role=button], [role=slider]") && shown(node) && !node.closest(".modebar"))
+  return {
+    faint,
+    nameless: controls.filter((node) => !nameOf(node)).map((node) => node.outerHTML.slice(0, 160)),
+    pictures: all
+      .filter((node) => node.matches("[data-testid=stPlotlyChart], [data-testid=stDataFrame], [data-testid=stImage]") && shown(node))
+      .filter((node) => ![node, ...node.querySelectorAll("*")].some((inner) => (inner.getAttribute("aria-label") || inner.getAttribute("alt") || "").trim()))
+      .map((node) => node.dataset.testid),
+    wide: document.documentElement.scrollWidth - window.innerWidth,
+    unreachable: controls.filter((node) => node.tabIndex < 0 && !node.disabled && !node.closest("[data-testid^=stNumberInputStep], [role=listbox], [role=radiogroup], [role=group], [role=combobox], [data-baseweb], [role=grid]")).map((node) => node.outerHTML.slice(0, 160)),
+  }
+}

@@ -1,0 +1,140 @@
+"""Every page of the navigation × both themes × demo, live and failing source in one tab each, and what a stranger would miss.
+
+The pictures lie in ``output/pages`` (not in git) for who wants to look. On the demo each page is also measured: contrast AA,
+names of controls, pictures in words, room at 1280×720 and on a phone.
+"""
+
+import json
+import socket
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+
+from tests.browser.conftest import ROOT, App, Viewer, start_app
+from tests.navigation import pages_of_the_app
+from tests.replaying_server import ReplayingServer
+
+pytestmark = pytest.mark.browser
+
+View = Callable[..., Viewer]
+OUTPUT = ROOT / "output" / "pages"
+AUDIT = (Path(__file__).parent / "audit.js").read_text(encoding="utf-8")
+PAGES = {page.url: page.title for page in pages_of_the_app()}
+WIDE, PHONE = {"width": 1280, "height": 720}, {"width": 390, "height": 844}
+PATIENCE_S = 20.0
+STEPS_OF_TAB = 14
+OWN: dict[str, dict[str, str]] = {"model": {"m": "koboldcpp/Fernery-24B-v1.1"}, "replay": {"copies": "2", "run": "none"}}
+"""What a page needs in its address to show all that it has, and a replay that is soon done."""
+
+GO = """address => {
+  history.pushState({}, "", address)
+  window.dispatchEvent(new PopStateEvent("popstate", { state: {} }))
+}"""
+
+
+def closed_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@pytest.fixture(scope="module")
+def apps(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, App]]:
+    """An app with a horde that answers, and one whose horde does not."""
+    folder = tmp_path_factory.mktemp("all")
+    with ReplayingServer(ROOT / "data" / "recorded" / "snapshot") as server:
+        well = start_app(folder / "well", HORDE_URL=server.url)
+        failing = start_app(folder / "failing", HORDE_URL=f"http://127.0.0.1:{closed_port()}")
+        try:
+            yield {"demo": well, "live": well, "failing": failing}
+        finally:
+            well.stop()
+            failing.stop()
+
+
+def visit(viewer: Viewer, page: str, query: dict[str, str], *, first: bool) -> None:
+    """Go to a page inside the tab, as its links do, and wait until it stands."""
+    path = f"/{page}?{urlencode(query)}"
+    if first:
+        viewer.page.goto(viewer.app.url + path)
+    else:
+        viewer.page.evaluate(GO, path)
+    # The title is set by the run that draws the page, so the page before it is gone and its own run is on or done.
+    viewer.page.wait_for_function("title => document.title.startsWith(title)", arg=f"{PAGES[page]} · ")
+    viewer.settled()
+
+
+def findings(viewer: Viewer) -> dict[str, Any]:
+    """Measure the page until nothing is wrong or patience ends: figures fade in and styles arrive late."""
+    until = time.monotonic() + PATIENCE_S
+    while True:
+        found: dict[str, Any] = viewer.page.evaluate(AUDIT)
+        wrong = {name: told for name, told in found.items() if (told > 1 if name == "wide" else told)}
+        if not wrong or time.monotonic() > until:
+            return wrong
+        viewer.page.wait_for_timeout(200)
+
+
+def wide_on_a_phone(viewer: Viewer) -> float:
+    viewer.page.set_viewport_size(PHONE)  # type: ignore[arg-type]
+    until = time.monotonic() + PATIENCE_S
+    while (over := viewer.page.evaluate("document.documentElement.scrollWidth - innerWidth")) > 1 and time.monotonic() < until:
+        viewer.page.wait_for_timeout(100)
+    return float(over)
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_every_page_of_the_demo_can_be_read_reached_and_held_in_a_hand(apps: dict[str, App], view: View, theme: str) -> None:
+    viewer = view(apps["demo"], color_scheme=theme)
+    wrong: dict[str, Any] = {}
+    OUTPUT.mkdir(parents=True, exist_ok=True)
+    for number, page in enumerate(PAGES):
+        visit(viewer, page, OWN.get(page, {}), first=number == 0)
+        if found := findings(viewer):
+            wrong[page] = found
+        viewer.page.screenshot(path=OUTPUT / f"{page}-{theme}-demo.png")
+        if (over := wide_on_a_phone(viewer)) > 1:
+            wrong.setdefault(page, {})["wide on a phone"] = over
+        viewer.page.screenshot(path=OUTPUT / f"{page}-{theme}-demo-phone.png")
+        viewer.page.set_viewport_size(WIDE)  # type: ignore[arg-type]
+    assert wrong == {}, json.dumps(wrong, indent=1, ensure_ascii=False)
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("source", ["live", "failing"])
+def test_every_page_stands_on_a_live_and_on_a_failing_source(apps: dict[str, App], view: View, source: str, theme: str) -> None:
+    viewer = view(apps[source], color_scheme=theme)
+    OUTPUT.mkdir(parents=True, exist_ok=True)
+    for number, page in enumerate(PAGES):
+        own = {name: value for name, value in OWN.get(page, {}).items() if name != "m"}
+        visit(viewer, page, {"source": "horde", **own}, first=number == 0)
+        assert viewer.page.locator('[data-testid="stException"]').count() == 0, f"{page} broke"
+        viewer.page.screenshot(path=OUTPUT / f"{page}-{theme}-{source}.png")
+
+
+FOCUSED = """() => {
+  let at = document.activeElement
+  while (at?.shadowRoot?.activeElement) at = at.shadowRoot.activeElement
+  const box = at.getBoundingClientRect()
+  return `${at.tagName} ${Math.round(box.x)},${Math.round(box.y)}`
+}"""
+
+
+def test_the_keyboard_walks_through_every_page_without_a_trap(apps: dict[str, App], view: View) -> None:
+    viewer = view(apps["demo"])
+    for number, page in enumerate(PAGES):
+        visit(viewer, page, OWN.get(page, {}), first=number == 0)
+        viewer.page.locator("h1").first.wait_for()
+        links = viewer.page.get_by_role("link", name="Overview").first
+        links.focus()
+        reached = []
+        for _ in range(STEPS_OF_TAB):
+            viewer.page.keyboard.press("Tab")
+            reached.append(viewer.page.evaluate(FOCUSED))
+        assert len(set(reached)) >= STEPS_OF_TAB - 2, f"{page}: the focus stays at {reached}"
+        outside = [place for place in reached if place.split()[0] in ("INPUT", "BUTTON", "A")]
+        assert len(outside) >= STEPS_OF_TAB // 2, f"{page}: {reached}"

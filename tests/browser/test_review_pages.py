@@ -1,0 +1,244 @@
+"""The review's pages in Chromium: every form of export uploaded, what cannot be read, and a click that filters everything."""
+
+import contextlib
+import gzip
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+import zstandard
+from playwright.sync_api import FilePayload, Locator
+
+from horde_policy.imports import read_exports, write_parquet
+from horde_policy.review.decompose import decompose, filtered
+from horde_policy.review.loading import DEMO_WEEK, load_exports
+from tests.browser.conftest import App, Viewer, until_true
+from tests.unit.imports.test_hostile import CSV
+from tests.unit.imports.test_packing import REQUESTS
+from tests.unit.imports.writing import OTLP_LINES, PLAIN, decision, exposition, matrix, metric
+
+pytestmark = pytest.mark.browser
+
+View = Callable[..., Viewer]
+PLOTS = '[data-testid="stPlotlyChart"] .main-svg'
+HOSTILE = "=HYPERLINK('http://192.0.2.1')<img src=x onerror=alert(1)>![x](http://192.0.2.1/p.png).prom"
+MEGABYTE = 1_000_000
+
+
+def shown(tab: Viewer) -> Viewer:
+    tab.page.wait_for_selector(PLOTS)
+    return tab.settled()
+
+
+def payload(name: str, content: bytes) -> FilePayload:
+    return {"name": name, "mimeType": "application/octet-stream", "buffer": content}
+
+
+def upload(tab: Viewer, *files: FilePayload | Path) -> None:
+    """Choose files in the upload's form and press its button; what comes of it is for the caller to wait for."""
+    page = tab.page
+    read = page.get_by_test_id("stFormSubmitButton").get_by_text("Read")
+    if not read.is_visible():
+        page.get_by_role("button", name="Upload").first.click()
+        read.wait_for()
+    uploader = page.get_by_test_id("stFileUploader").first
+    for old in range(uploader.get_by_test_id("stFileChipDeleteBtn").count(), 0, -1):
+        uploader.get_by_test_id("stFileChipDeleteBtn").nth(old - 1).get_by_role("button").click()
+    uploader.get_by_test_id("stFileChip").first.wait_for(state="detached")
+    with contextlib.ExitStack() as sent:
+        for _ in files:
+            sent.enter_context(page.expect_response(lambda response: "upload_file" in response.url, timeout=120_000))
+        uploader.locator('input[type="file"]').set_input_files(files)  # type: ignore[arg-type]
+    uploader.get_by_test_id("stFileChip").nth(len(files) - 1).wait_for()
+    read.click()
+
+
+def click_mark(tab: Viewer, mark: Locator) -> None:
+    """Click the middle of a mark of a figure, as a hand does: the figure's own layer takes the click."""
+    mark.scroll_into_view_if_needed()
+    box = mark.bounding_box()
+    assert box is not None
+    tab.page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+
+
+def plain(text: str) -> str:
+    """Return a text of the page without the word joiners that keep Markdown from what stands in it."""
+    return text.replace("\N{WORD JOINER}", "")
+
+
+def query(tab: Viewer) -> dict[str, list[str]]:
+    return parse_qs(urlsplit(tab.page.url).query)
+
+
+def parquet(folder: Path) -> bytes:
+    path = folder / "own.parquet"
+    write_parquet(read_exports(PLAIN).samples, path)
+    return path.read_bytes()
+
+
+FORMS: dict[str, tuple[Callable[[Path], bytes], str]] = {
+    "text": (lambda _: PLAIN, "Prometheus text"),
+    "text.gz": (lambda _: gzip.compress(PLAIN), "Prometheus text, gzip"),
+    "api": (lambda _: matrix({metric("free"): [(0, 1), (60, 4)]}), "Prometheus API answer"),
+    "otlp": (lambda _: OTLP_LINES, "OTLP JSON"),
+    "otlp.zst": (lambda _: zstandard.compress(OTLP_LINES), "OTLP JSON, zstd"),
+    "proto": (lambda _: b"".join(len(one).to_bytes(4, "big") + one for one in REQUESTS), "OTLP protobuf"),
+    "csv": (lambda _: CSV, "Grafana CSV"),
+    "parquet": (parquet, "our Parquet"),
+}
+
+
+def test_each_form_is_told_by_its_content(demo: App, view: View, tmp_path: Path) -> None:
+    tab = shown(view(demo).open("decisions"))
+    seen = {""}
+    for form, (made, words) in FORMS.items():
+        upload(tab, payload(f"export-{form}.bin", made(tmp_path)))
+        tab.page.locator(".grid").get_by_text(f"export-{form}.bin").first.wait_for()
+        tab.page.locator(".grid").get_by_text(words, exact=True).first.wait_for()
+        shown(tab)
+        (key,) = query(tab)["data"]
+        assert key not in seen
+        seen.add(key)
+    # a link to an upload holds for whoever has it
+    other = shown(view(demo).open("decisions", data=key))
+    assert other.page.locator("h1").inner_text() == tab.page.locator("h1").inner_text()
+
+
+def test_several_files_are_one_export_and_what_they_share_counts_once(demo: App, view: View) -> None:
+    first = exposition([(decision("free"), 60.0 * at, 10 + at) for at in range(10)])
+    second = exposition([(decision("free"), 60.0 * at, 10 + at) for at in range(5, 20)])
+    tab = shown(view(demo).open("decisions"))
+    upload(tab, payload("monday.prom", first), payload("tuesday.prom", second))
+    tab.page.get_by_role("heading", name="Of 19 decisions 100 % were free").wait_for()
+    tab.page.locator(".grid").get_by_text("monday.prom").wait_for()
+
+
+def test_what_cannot_be_read_is_said_and_nothing_is_lost(demo: App, view: View) -> None:
+    tab = shown(view(demo).open("decisions", requester="registered"))
+    title = tab.page.locator("h1").inner_text()
+    bomb = gzip.compress(PLAIN + b"a" * (80 * MEGABYTE))
+    assert len(bomb) < MEGABYTE
+    wrong = [
+        ("picture.png", b"\x89PNG\r\n\x1a\n" + bytes(200), "is none of"),
+        ("bomb.gz", bomb, "a line may have"),
+        ("empty.txt", b"", "is empty"),
+        ("cut.gz", gzip.compress(PLAIN)[:12], "the gzip packing ends early"),
+        (HOSTILE, b"\x00\x01\x02 no export", "is none of"),
+        ("others.prom", b'up{job="a"} 1 1790000000000\n', "must hold at least one of"),
+    ]
+    for name, content, words in wrong:
+        beside = [payload("good.prom", PLAIN)] if name == HOSTILE else []
+        upload(tab, *beside, payload(name, content))
+        alert = tab.page.get_by_test_id("stAlert").filter(has_text=words)
+        alert.first.wait_for()
+        assert name in plain(alert.first.inner_text())
+        tab.settled()
+        assert tab.page.locator("h1").inner_text() == title
+        assert query(tab) == {"requester": ["registered"]}
+    assert tab.page.locator("img[src*='192.0.2.1'], a[href*='192.0.2.1']").count() == 0
+    # and the next good one is read
+    upload(tab, payload("good.prom", PLAIN))
+    tab.page.locator(".grid").get_by_text("good.prom").first.wait_for()
+    assert tab.page.get_by_text("The upload cannot be read").count() == 0
+
+
+def test_a_file_that_ends_early_counts_what_was_readable_and_says_so(demo: App, view: View) -> None:
+    lines = exposition([(decision("free"), 60.0 * at, 10 + at) for at in range(20_000)])
+    tab = shown(view(demo).open("week"))
+    packed = gzip.compress(lines)
+    upload(tab, payload("truncated.prom.gz", packed[: len(packed) // 2]))
+    tab.page.get_by_text("ends early; what was read before that is used").first.wait_for()
+    tab.settled()
+    assert tab.page.get_by_test_id("stException").count() == 0
+
+
+def test_hostile_names_in_a_file_are_text_on_every_page(demo: App, view: View) -> None:
+    name = "[x](http://192.0.2.1/)<img src=x onerror=alert(1)>:red[a]"
+    rows = [(decision("free", instance=name, horde_requester="=1+1"), 60.0 * at, float(at)) for at in range(5)]
+    rows += [(f"up{{job='{name}'}}".replace("'", '"'), 60.0, 1.0)]
+    tab = shown(view(demo).open("decisions"))
+    upload(tab, payload(HOSTILE, exposition(rows)))
+    tab.page.locator(".grid").get_by_text("=HYPERLINK").first.wait_for()
+    (key,) = query(tab)["data"]
+    for page in ("week", "decisions", "waits"):
+        tab.open(page, data=key)
+        tab.page.get_by_text("What was not understood: 1 ").click()
+        tab.page.locator(".grid").get_by_text("another metric").wait_for()
+        assert tab.page.locator("img[src='x'], img[src*='192.0.2.1'], a[href*='192.0.2.1']").count() == 0
+
+
+def test_a_file_of_150_mb_is_read_in_one_upload(demo: App, view: View, tmp_path: Path) -> None:
+    series = [decision(outcome, instance=f"i{n}") for outcome in ("free", "funded", "refused") for n in range(50)]
+    path = tmp_path / "large.prom"
+    looks = 0
+    with path.open("wb") as out:
+        while out.tell() < 150 * MEGABYTE:
+            out.write(exposition([(one, 60.0 * looks, float(looks)) for one in series]))
+            looks += 1
+    tab = shown(view(demo).open("decisions"))
+    upload(tab, path)
+    expected = f"Of {(looks - 1) * len(series):,} decisions 33.3 % were free and 33.3 % refused"
+    tab.page.get_by_role("heading", name=expected).wait_for(timeout=120_000)
+
+
+# --- a click filters everything -------------------------------------------------------------------------------------------
+
+
+def test_a_click_on_a_mark_filters_everything_and_the_address_holds_it(demo: App, view: View) -> None:
+    tab = shown(view(demo).open("decisions"))
+    assert tab.page.locator("h1").inner_text().startswith("Of 38,000 decisions")
+    bars = tab.page.locator(PLOTS).first.locator("xpath=..").locator(".barlayer .point path")
+    click_mark(tab, bars.nth(6))  # three free, two funded, then the refused: the second requester
+    until_true(tab.page, "location.search.includes('outcome=refused')")
+    assert query(tab) == {"requester": ["registered"], "outcome": ["refused"]}
+    tab.page.get_by_role("heading", name="0 % were free and 100 % refused").wait_for()
+    shown(tab)
+    # the waits of the same requester alone, by the navigation
+    tab.page.get_by_role("link", name="Waits").click()
+    tab.page.get_by_text("Not told apart by what is counted here: outcome").wait_for()
+    shown(tab)
+    assert query(tab) == {"requester": ["registered"], "outcome": ["refused"]}
+    tab.page.go_back()
+    tab.page.mouse.move(640, 5)  # off the link, whose tooltip lies over the page
+    tab.page.get_by_role("heading", name="0 % were free and 100 % refused").wait_for()
+    tab.page.get_by_role("button", name="requester: registered").click()
+    until_true(tab.page, "!location.search.includes('requester')")
+    assert query(tab) == {"outcome": ["refused"]}
+
+
+def test_a_click_on_a_cell_and_on_a_step_of_time_narrow_both_figures(demo: App, view: View) -> None:
+    tab = shown(view(demo).open("decisions"))
+    cells = tab.page.locator(".scatterlayer .point")
+    cells.nth(24).wait_for(state="attached")
+    click_mark(tab, cells.nth(3))
+    until_true(tab.page, "location.search.includes('allowance_size')")
+    assert query(tab) == {"requested_size": ["<=512"], "allowance_size": ["2049-4096"]}
+    tab.page.get_by_role("button", name="allowance: 2,049 to 4,096").wait_for()
+    shown(tab)
+    steps = tab.page.locator(".barlayer").last.locator(".point path")
+    click_mark(tab, steps.nth(5))
+    until_true(tab.page, "location.search.includes('since')")
+    found = query(tab)
+    kept = {"requested_size": ("<=512",), "allowance_size": ("2049-4096",)}
+    times = decompose(filtered(load_exports([DEMO_WEEK]).decisions, kept), ["time"])["time"]
+    assert found["since"] == [f"{times[5]:%Y-%m-%dT%H:%M:%SZ}"]
+    assert found["until"] == [f"{times[5] + timedelta(hours=1):%Y-%m-%dT%H:%M:%SZ}"]
+    tab.page.get_by_role("button", name="this range only").wait_for()
+
+
+def test_findings_lead_to_the_page_state_behind_them_and_the_report_is_one_file(demo: App, view: View, tmp_path: Path) -> None:
+    tab = shown(view(demo).open("week"))
+    assert plain(tab.page.locator("h1").inner_text()).startswith("6.4 % of all text requests were refused")
+    with tab.page.expect_download() as download:
+        tab.page.get_by_role("button", name="Report (HTML)").click()
+    assert download.value.suggested_filename.startswith("week_synthetic_20250910_20250917_")
+    download.value.save_as(tmp_path / "report.html")
+    text = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "These data are made up" in text
+    tab.page.get_by_role("link", name="See the decisions").first.click()
+    tab.page.get_by_role("heading", name="89.6 % were free and 6.4 % refused").wait_for()
+    assert query(tab) == {"columns": ["requested_size"]}
+    shown(tab)
+    tab.page.get_by_text("requested size: 1,025 to 2,048").wait_for()

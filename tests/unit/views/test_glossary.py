@@ -1,0 +1,75 @@
+"""Every word that heads a column or a figure is in the one glossary, or is plain English and listed here."""
+
+import ast
+from collections.abc import Iterator
+
+import pytest
+
+from horde_policy.views.figures.style import OUTCOMES
+from horde_policy.views.words import GLOSSARY, STATES
+from tests.documentation import ROOT
+
+KNOWN = {word.casefold() for term in GLOSSARY.values() for word in (term.word, *term.also)}
+WORKSHOP = "guide_steps.py"
+"""Its figures are headed by models and questions; its sentences say what they are."""
+
+PLAIN = frozenset(
+    """
+    90 %|95 % within|99 %|age of the data|amount|answer|better|better on|budget|budgets|by the queue|by the workers|
+    counted|counts|cut|data of|difference|figure|file|first look|first refusal at|for|from|gone since|how|how it fares|
+    how many|in force|item|kind|last look|left|left out|level|looked at|mean|median|median wait|met in|most open|
+    moves it by|must hold|n|next due|no worker|not understood|noted|now|on the days held out|open|output limit|part|
+    price|read so because|replayed|request|requests|run|samples|setting|share of all variation|since|size asked|then|
+    there|to|tokens|understood as|upload|waits|what|what happened|what it means|what was found|where|why|
+    why it was left out|why not, and what is not reported of it|within the floor wait|within the full wait|word|worse
+    """.replace("\n", "")
+    .replace("    ", "")
+    .split("|")
+) | {""}
+"""Labels that say no more than their words do."""
+
+
+def headings() -> Iterator[tuple[str, str]]:
+    """Module and text of every heading of a column and of a tile, as constants of the code that makes them."""
+    for folder in ("views", "ui"):
+        for path in sorted((ROOT / "horde_policy" / folder).rglob("*.py")):
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                if isinstance(node, ast.Call) and path.name != WORKSHOP:
+                    label = heading_of(node)
+                    if isinstance(label, ast.Constant) and isinstance(label.value, str):
+                        yield path.name, label.value
+
+
+def heading_of(call: ast.Call) -> ast.expr | None:
+    name = ast.unparse(call.func).rpartition(".")[2]
+    if name == "Column":
+        return next((keyword.value for keyword in call.keywords if keyword.arg == "label"), None)
+    place = {"tile": 0, "column": 1, "_column": 1}.get(name)
+    return call.args[place] if place is not None and len(call.args) > place else None
+
+
+def test_every_heading_is_a_word_of_the_glossary_or_plain() -> None:
+    found = list(headings())
+    assert len(found) > 100
+    missing = sorted({f"{text!r} in {module}" for module, text in found if text.casefold() not in KNOWN | PLAIN})
+    assert missing == [], "neither in the glossary (horde_policy/views/words.py) nor plain English"
+
+
+def test_no_plain_word_is_kept_that_heads_nothing() -> None:
+    used = {text.casefold() for _, text in headings()}
+    assert sorted(PLAIN - used - {""}) == []
+
+
+def test_every_outcome_is_in_the_glossary_and_no_word_twice() -> None:
+    assert set(OUTCOMES["light"]) <= KNOWN
+    words = [word.casefold() for term in GLOSSARY.values() for word in (term.word, *term.also)]
+    assert len(words) == len(set(words)), sorted({word for word in words if words.count(word) > 1})
+    assert not PLAIN & KNOWN
+    assert all(state.text for state in STATES.values())
+
+
+@pytest.mark.parametrize("key", GLOSSARY)
+def test_a_definition_is_one_short_sentence_or_two(key: str) -> None:
+    text = GLOSSARY[key].text
+    assert text.endswith(".")
+    assert 20 <= len(text) <= 220
