@@ -15,9 +15,8 @@ banner = overview_words.banner_text(pulse)
 if banner:
     st.warning(banner, icon=":material/construction:")
 st.title(overview_words.headline(board), anchor=False)
-for text in overview_words.explanations(board):
-    st.markdown(text)
-st.caption(overview_words.introduction(board.settings, demo=opened.snapshot.source_kind == "demo"))
+introduction = overview_words.introduction(board.settings, demo=opened.snapshot.source_kind == "demo")
+st.caption(" ".join([introduction, *overview_words.explanations(board)]))
 show_offers(opened)
 tiles = overview.pulse_tiles(pulse, opened.status, ticking=opened.state.refresh_s > 0)
 components.pulse(key="overview.pulse", data={"tiles": tiles})

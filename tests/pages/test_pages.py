@@ -101,7 +101,7 @@ def test_a_queue_that_is_not_reported_is_a_dash_and_not_zero(
     assert all(row["cells"]["queued"] == "—" and row["cells"]["allowance"]["text"] == "—" for row in served)
     assert shown.tiles()["Past minute"]["value"] == "—"
     assert "is not known" in shown.title
-    assert any("has no list of models" in str(text.value) for text in shown.test.markdown), (
+    assert any("has no list of models" in str(text.value) for text in shown.test.caption), (
         "the reason can be read, not only hovered"
     )
     model = app().open("model", source="recorded-workers-only", m="koboldcpp/Fernery-24B-v1.1")
