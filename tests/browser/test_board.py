@@ -49,7 +49,7 @@ def test_a_row_opens_its_model_and_back_finds_the_board_as_it_was(demo: App, vie
 
 def test_the_keyboard_reaches_a_row_and_a_heading(demo: App, view: View) -> None:
     tab = view(demo).open("overview").board()
-    heading = tab.page.get_by_role("link", name="Wait")
+    heading = tab.page.get_by_role("link", name="Wait named, at worst")
     heading.focus()
     tab.page.keyboard.press("Enter")
     tab.page.wait_for_selector('th[aria-sort="descending"]')
