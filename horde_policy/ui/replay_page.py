@@ -110,12 +110,10 @@ def replayed(opened: Opened) -> Replayed | None:
         return traffic, fleet.make(weights, trace)
 
     job = opened.desk.ask(viewer, key, make, opened.runs)
-    job.done.wait(WAIT_S)
+    if not job.done.wait(WAIT_S):
+        _show_progress(job)
     if job.cancelled.is_set():
         _show_cancelled(opened.desk, viewer)
-        return None
-    if not job.done.is_set():
-        _show_progress(job)
         return None
     if job.error is not None:
         st.error(escape_markdown(job.error), title="Nothing could be replayed", icon=":material/error:")
@@ -125,14 +123,20 @@ def replayed(opened: Opened) -> Replayed | None:
 
 
 def _show_progress(job: Job) -> None:
-    def look() -> None:
-        if job.done.is_set() or job.cancelled.is_set():
-            st.rerun()
-        st.progress(job.share, text=f"{job.stage[:1].upper()}{job.stage[1:]} …")
-        st.button("Cancel", key="replay.cancel", icon=":material/cancel:", on_click=job.cancelled.set)
+    """Show how far the job is until it is done.
 
-    st.fragment(look, run_every=LOOK_EVERY_S)()
-    st.skeleton(height=320)
+    The page's own run waits here, and whatever the viewer does ends it: a fragment on a timer would race the run that
+    follows it, and leave the browser without a page.
+    """
+    shown = st.empty()
+    with shown.container():
+        bar = st.progress(0.0)
+        st.button("Cancel", key="replay.cancel", icon=":material/cancel:", on_click=job.cancelled.set)
+        st.skeleton(height=320)
+    while not job.done.is_set():
+        bar.progress(job.share, text=f"{job.stage[:1].upper()}{job.stage[1:]} …")
+        job.done.wait(LOOK_EVERY_S)
+    shown.empty()
 
 
 def _show_cancelled(bench: Desk, viewer: str) -> None:

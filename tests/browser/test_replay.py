@@ -57,6 +57,15 @@ def test_from_the_demo_to_a_report_that_opens_offline(demo: App, view: View, chr
     context.close()
 
 
+def test_a_long_replay_shows_how_far_it_is_and_is_cancelled(demo: App, view: View) -> None:
+    tab = view(demo).open("replay", traffic="azure2023_conv", hours="all", copies="100", run="rule=old")
+    tab.page.get_by_role("progressbar").wait_for()
+    tab.page.get_by_role("button", name="Cancel").click()
+    tab.page.get_by_text("The replay was cancelled; nothing of it is kept.").wait_for()
+    assert tab.settled().page.locator(CHARTS).count() == 0
+    tab.page.get_by_role("button", name="Replay again").wait_for()
+
+
 def test_the_files_hold_every_request_and_every_figure(demo: App, view: View, tmp_path: Path) -> None:
     tab = shown(view(demo).open("replay", **SMALL, run="rule=old"))
     requests = pl.read_parquet(saved(tab.page, "Requests (Parquet)", tmp_path))
