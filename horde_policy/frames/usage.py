@@ -73,7 +73,7 @@ BUDGET_SUMMARY = Schema(
         "worst_over_pico": Column(
             pl.Int64,
             PICO,
-            text="largest at any admission: settled + held + stated worst case - limit, or 0; for stop what is left counts as held",
+            text="largest at any admission: settled + held + stated worst case - limit, or 0; stop: what is left is held",
         ),
         "largest_bound_pico": Column(pl.Int64, PICO, text="largest stated worst case at any admission, however little was spent"),
         "unbounded": Column(pl.Int64, "requests", text="admitted without a bound on their output; none for stop (B13)"),
@@ -96,7 +96,7 @@ BUDGET_MOMENTS = Schema(
     },
     sort=("setting", "at"),
 )
-"""Open holds and the bound over time, at so many moments: of each stretch the largest worst case and the largest bound are kept."""
+"""Open holds and the bound over time, at so many moments: of each stretch the largest worst case and the largest bound."""
 
 LEDGER_HOLDS = Schema(
     "ledger_holds",
