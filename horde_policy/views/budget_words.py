@@ -95,7 +95,7 @@ def refused_words(row: Mapping[str, Any]) -> str:
     """Return the shares of the requests that a setting refuses, each kind by itself.
 
     >>> refused_words({"requests": 8, "refused_early": 1, "refused_at_limit": 4, "refused_unpriced": 0})
-    '12.5 % of the requests early and 50 % at the limit'
+    '12.5 % of the requests early and 50.0 % at the limit'
     """
     whole = row["requests"]
     shares = [ratio(row[name] / whole if whole else None) for name in ("refused_early", "refused_at_limit", "refused_unpriced")]

@@ -278,7 +278,7 @@ def test_the_worst_case_over_the_limit_is_that_of_the_moments_that_have_little_l
         moments_kept = budget_moments(found.run, points=9).filter(pl.col("setting") == row["setting"])
         whole = moments_kept["spent_pico"] + moments_kept["held_pico"] + moments_kept["bound_pico"]
         assert whole.max() == max(over) + found.limit_pico, "what is drawn peaks where the figure does"
-    assert found.summary["largest_bound_pico"].max() > 0
+    assert any(found.summary["largest_bound_pico"].to_list())
 
 
 def test_what_streams_cost_in_their_last_microsecond_is_their_bound() -> None:

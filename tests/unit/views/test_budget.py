@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from horde_policy.budget import Ask, Hold, Ledger, Limit, load_prices, reserve_cost
 from horde_policy.budget.audit import Audit, LedgerLook
+from horde_policy.budget.money import money_text
 from horde_policy.budget.requests import checked_requests
 from horde_policy.budget.simulate import BudgetReplay, budget_moments, replay_budget
 from horde_policy.clock import FixedClock
@@ -27,6 +28,7 @@ from horde_policy.views.budget_ledger import audit_sentence, look_sentence, wind
 from horde_policy.views.budget_state import ASKS, INPUTS, WINDOWS, BudgetState, limit_from_text, parse_budget_state
 from horde_policy.views.figures import budget as figures
 from horde_policy.views.state import parse_view_state
+from horde_policy.views.text import ratio
 
 ROOT = Path(__file__).parents[3]
 PRICES = load_prices(ROOT / "data" / "prices" / "example-hosted.toml")
@@ -178,11 +180,11 @@ def test_money_over_time_reaches_the_limit_and_never_hides_what_is_over_it(repla
 
 def test_the_headline_says_what_was_really_overspent_and_what_has_no_bound(replay: BudgetReplay) -> None:
     row = words.summary_row(replay, 4096)
-    early, at_limit = (words.ratio(row[name] / row["requests"]) for name in ("refused_early", "refused_at_limit"))
+    early, at_limit = (ratio(row[name] / row["requests"]) for name in ("refused_early", "refused_at_limit"))
     assert words.headline(row).startswith(
         f"Reserving 4,096 tokens refuses {early} of the requests early and {at_limit} at the limit"
     )
-    assert words.headline(row).endswith(f"the worst case was {words.money_text(row['worst_over_pico'])}")
+    assert words.headline(row).endswith(f"the worst case was {money_text(row['worst_over_pico'])}")
     over = words.headline({**row, "overspend_pico": 5 * 10**11, "unbounded": 3})
     assert "$0.5000 was spent beyond the limit, the worst case was unbounded (3 without an output limit)" in over
     assert words.unpriced_note(replay) == ""
@@ -288,7 +290,7 @@ def test_a_window_says_how_many_are_unwritten_and_how_far_over_the_limit_they_re
     over = 2 * held.hold_pico + worst.stated_pico - 3 * 10**11
     assert tight["worst"] == {
         "text": worst.text() + ", the 1 expired included",
-        "sub": f"at worst {words.money_text(over)} over the limit",
+        "sub": f"at worst {money_text(over)} over the limit",
     }
 
 
