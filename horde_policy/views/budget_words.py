@@ -51,7 +51,7 @@ ALTERNATIVE_WORDS: Final[dict[str, str]] = {"full": "hold all", "input": "input 
 
 RULES: Final[dict[str, str]] = {
     "B7": "Spent money never passes the limit by more than W: what the requests that are open can cost beyond what they hold, in "
-    "output above the reservation and in input above its estimate. Their worst case over the limit is spent + held + W - limit.",
+    "output above the reservation and in input above its estimate. Their worst case over the limit is spent + held + W − limit.",
     "B8": "A request without an output limit has no bound, and is shown as unbounded, never as a large number.",
     "B11": "hold all: hold the whole output limit. Only the input error is left over the limit; refuses earliest.",
     "B12": "input only: hold the input alone. Each open request can go one full output over the limit.",
@@ -167,7 +167,7 @@ SETTING_COLUMNS: Final = (
         label="Worst case over the limit",
         right=True,
         help="The furthest over the limit that spent, held and what open requests can cost beyond it came at any moment.",
-        brief="at worst over",
+        brief="at worst",
     ),
     Column(
         key="bound",
