@@ -195,7 +195,7 @@ def _print_replay(given: PricedRequests, result: "BudgetReplay") -> None:
             f"{row['utilisation_ratio']:.1%}",
             money_text(row["overspend_pico"]),
             money_text(row["worst_over_pico"]) + unbounded,
-            money_text(row["largest_bound_pico"]),
+            money_text(row["largest_bound_pico"]) + unbounded,
             f"{row['peak_open']:,}",
         )
     console = _console()
