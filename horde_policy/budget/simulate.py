@@ -2,7 +2,8 @@
 
 The requests keep their arrival, real usage and duration whatever is decided; refused ones do not come back. Between a
 request's arrival and the end of its duration its money is held, then its real cost is written (B1–B5). ``reserve=R`` is
-B3 with that R, ``full`` B11, ``input`` B12, ``stop`` B13. The bound is B7's after the fact: real input, stated.
+B3 with that R, ``full`` B11, ``input`` B12, ``stop`` B13. The bound is B7's after the fact: real input, stated. That of
+``stop`` is what its open streams can cost in one microsecond, the step in which they are stopped, and beyond their inputs.
 """
 
 from collections.abc import Sequence
@@ -116,9 +117,10 @@ def replay_budget(
 
 
 def budget_moments(run: pl.DataFrame, *, points: int = 500) -> pl.DataFrame:
-    """Return a run as at most so many moments a setting, for drawing: of each stretch the one with the largest bound.
+    """Return a run as moments for drawing: of so many stretches the largest worst case and the largest bound.
 
-    Returns a :data:`~horde_policy.frames.usage.BUDGET_MOMENTS` frame.
+    The worst case is what is spent, held and the bound together. Returns a
+    :data:`~horde_policy.frames.usage.BUDGET_MOMENTS` frame of at most ``2 * points`` rows a setting.
     """
     if isinstance(points, bool) or not isinstance(points, int) or points < 1:
         raise ConfigError("points", points, "must be a whole number of at least 1")
@@ -127,13 +129,16 @@ def budget_moments(run: pl.DataFrame, *, points: int = 500) -> pl.DataFrame:
     us = pl.col("created").dt.timestamp("us")
     span = us.max() - us.min() + 1
     names = [name for name in BUDGET_MOMENTS.columns if name not in ("setting", "at")]
-    largest = pl.col("bound_pico").arg_max()
+    whole = pl.col("spent_pico") + pl.col("held_pico") + pl.col("bound_pico")
+    rows = run.lazy().with_columns(((us - us.min()) * points // span).alias("stretch"))
     kept = (
-        run.lazy()
-        .with_columns(((us - us.min()) * points // span).alias("stretch"))
-        .group_by("setting", "stretch")
-        .agg(pl.col("created").get(largest).alias("at"), *(pl.col(name).get(largest) for name in names))
-        .sort("setting", "at")
+        pl.concat(
+            rows.group_by("setting", "stretch").agg(pl.all().get(largest))
+            for largest in (whole.arg_max(), pl.col("bound_pico").arg_max())
+        )
+        .unique(["setting", "row"])
+        .sort("setting", "row")
+        .select("setting", pl.col("created").alias("at"), *names)
         .collect()
     )
     return BUDGET_MOMENTS.checked(kept)
@@ -188,7 +193,8 @@ def _replay(
 ) -> _Replayed:
     held = amounts.held(reserve, rule)
     most = np.maximum(held.hold, amounts.cost)
-    together = _exact_sum(most) + _exact_sum(held.stated)
+    stops = _cost_of_a_step(amounts, timeline, frame["output_tokens"].to_numpy()) if name == "stop" else np.zeros_like(most)
+    together = _exact_sum(most) + _exact_sum(held.stated) + _exact_sum(stops)
     if together + limit_pico > MAX_PICO:
         raise InputError("requests", "money", together, "pico-dollars together are more than 63 bits hold")
     common = (timeline.arrive, timeline.end, timeline.by_end, timeline.window, len(timeline.starts), limit_pico)
@@ -198,11 +204,19 @@ def _replay(
         kinds = (amounts.priced, amounts.free, none)
         tokens = frame["output_tokens"].to_numpy()
         outcome, state, final, paid = replay_stops(
-            *common, *kinds, amounts.input_hold, amounts.input_cost, amounts.cost, tokens, amounts.input_stated
+            *common, *kinds, amounts.input_hold, amounts.input_cost, amounts.cost, tokens, amounts.input_stated + stops
         )
         return _Replayed(outcome, state, final, amounts.input_hold, paid, none)
     outcome, state, final = replay_holds(*common, *kinds, held.hold, amounts.cost, held.stated, held.tight)
     return _Replayed(outcome, state, final, held.hold, amounts.cost, amounts.unbounded)
+
+
+def _cost_of_a_step(amounts: Amounts, timeline: _Timeline, tokens: Array) -> Array:
+    """Return what each stream can cost within one microsecond, in which it is not stopped: a token, or what comes at once."""
+    each, output = np.maximum(tokens, 1), amounts.cost - amounts.input_cost
+    at_once = -(-tokens // (timeline.end - timeline.arrive))
+    step: Array = output // each * at_once - (-(output % each * at_once) // each)
+    return step
 
 
 def _exact_sum(values: Array) -> int:
@@ -235,6 +249,9 @@ def _summary_row(name: str, reserve: int | None, replayed: _Replayed, limit_pico
     over = np.maximum(final[:, 0] - limit_pico, 0)
     worst = int(over.argmax())
     money = int(final[:, 0].sum())
+    admitted = state[outcome <= CUT]
+    # Streams may use all that is left of the limit before they are stopped; other requests what they hold.
+    beyond = admitted[:, 4] if name == "stop" else admitted[:, [0, 1, 4]].sum(axis=1) - limit_pico
     limits = limit_pico * final.shape[0]
     return {
         "setting": name,
@@ -248,7 +265,8 @@ def _summary_row(name: str, reserve: int | None, replayed: _Replayed, limit_pico
         "utilisation_ratio": money / limits if limits else 0.0,
         "overspend_pico": int(over[worst]),
         "bound_at_overspend_pico": int(final[worst, 1]),
-        "largest_bound_pico": int(state[outcome <= CUT, 4].max(initial=0)),
+        "worst_over_pico": int(beyond.max(initial=0)),
+        "largest_bound_pico": int(admitted[:, 4].max(initial=0)),
         "unbounded": int(replayed.unbounded[outcome <= CUT].sum()),
         "peak_open": int(final[:, 2].max()),
     }

@@ -185,7 +185,7 @@ def _given_requests(path: Path, table: PriceTable, *, model: str, asks: str, pac
 
 def _print_replay(given: PricedRequests, result: "BudgetReplay") -> None:
     shown = _table(
-        "setting", "admitted", "early", "at limit", "unpriced", "cut", "used", "overspend", "largest bound", "most open"
+        "setting", "admitted", "early", "at limit", "unpriced", "cut", "used", "overspend", "worst over", "largest W", "most open"
     )
     for row in result.summary.iter_rows(named=True):
         unbounded = " + unbounded" if row["unbounded"] else ""
@@ -194,6 +194,7 @@ def _print_replay(given: PricedRequests, result: "BudgetReplay") -> None:
             *(f"{row[name]:,}" for name in ("admitted", "refused_early", "refused_at_limit", "refused_unpriced", "cut")),
             f"{row['utilisation_ratio']:.1%}",
             money_text(row["overspend_pico"]),
+            money_text(row["worst_over_pico"]) + unbounded,
             money_text(row["largest_bound_pico"]) + unbounded,
             f"{row['peak_open']:,}",
         )
@@ -312,7 +313,9 @@ def _print_status(name: str, budgets: list[BudgetStatus], audit: Audit, unwritte
             until = "" if s.window.end is None else f" until {s.window.end:%Y-%m-%d %H:%M} UTC"
             amounts = (money_text(pico) for pico in (s.limit_pico, s.spent_pico, s.held_pico, s.left_pico))
             worst = status.worst.text() if status.worst.open else "nothing open"
-            table.add_row(escape(budget.name), s.window.kind + until, *amounts, f"{s.open_count:,}", worst)
+            expired = status.worst.open - s.open_count
+            unwritten_words = f"{s.open_count:,}" + (f" and {expired:,} expired" if expired > 0 else "")
+            table.add_row(escape(budget.name), s.window.kind + until, *amounts, unwritten_words, worst)
     console.print(table)
     for budget in budgets:
         for status in budget.windows:

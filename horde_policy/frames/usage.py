@@ -70,7 +70,12 @@ BUDGET_SUMMARY = Schema(
         "bound_at_overspend_pico": Column(
             pl.Int64, PICO, text="stated worst case of that window at the last admission that was checked"
         ),
-        "largest_bound_pico": Column(pl.Int64, PICO, text="largest stated worst case at any admission"),
+        "worst_over_pico": Column(
+            pl.Int64,
+            PICO,
+            text="largest at any admission: settled + held + stated worst case - limit, or 0; stop: what is left is held",
+        ),
+        "largest_bound_pico": Column(pl.Int64, PICO, text="largest stated worst case at any admission, however little was spent"),
         "unbounded": Column(pl.Int64, "requests", text="admitted without a bound on their output; none for stop (B13)"),
         "peak_open": Column(pl.Int64, "requests", text="most open at once in a window"),
     },
@@ -91,7 +96,7 @@ BUDGET_MOMENTS = Schema(
     },
     sort=("setting", "at"),
 )
-"""Open holds and the bound over time, at so many moments: the largest bound of each stretch is kept."""
+"""Open holds and the bound over time, at so many moments: of each stretch the largest worst case and the largest bound."""
 
 LEDGER_HOLDS = Schema(
     "ledger_holds",

@@ -51,25 +51,41 @@ def show_calculator(state: BudgetState, table: PriceTable | None) -> None:
             width=200,
         )
     with right:
-        if table is None:
-            st.info("There is no price table to price it by.", icon=":material/info:")
-            return
-        try:
-            held, notes = _held(body, state, table)
-        except InputError as error:
-            st.error(escape_markdown(str(error)), title="This request would be refused unread", icon=":material/error:")
-            return
-        st.markdown(
-            f"Held: **\\${words.exact_usd(held.hold_pico)}**, price {code_span(held.price.price_id)}, "
-            f"reservation.output_tokens {count(state.reserve_tokens)}"
-        )
-        show_grid(words.LINE_COLUMNS, words.line_rows(held), key="budget.lines", alt="The hold of this request, line by line")
-        for sentence in (*map(escape_markdown, notes), *map(words.own_words, words.worst_sentences(held, state.alike))):
-            st.markdown(f"- {sentence}")
+        _show_answer(body, state, table)
 
 
-def _held(body: str, state: BudgetState, table: PriceTable) -> tuple[Reservation, list[str]]:
-    """Return the hold of a body and what is to be said about how it was read.
+def _show_answer(body: str, state: BudgetState, table: PriceTable | None) -> None:
+    """Show what a body holds, in four places that are always filled, so that nothing of the body before it stays beside it."""
+    if table is None:
+        st.info("There is no price table to price it by.", icon=":material/info:")
+        _leave_empty(3)
+        return
+    try:
+        held, refusal, notes = _held(body, state, table)
+    except InputError as error:
+        st.error(escape_markdown(str(error)), title="This request would be refused unread", icon=":material/error:")
+        _leave_empty(3)
+        return
+    if refusal:
+        st.warning(escape_markdown(refusal), title="A hard budget refuses this request", icon=":material/money_off:")
+    else:
+        _leave_empty(1)
+    st.markdown(
+        f"{'It would hold' if refusal else 'Held'}: **\\${words.exact_usd(held.hold_pico)}**, "
+        f"price {code_span(held.price.price_id)}, reservation.output_tokens {count(state.reserve_tokens)}"
+    )
+    show_grid(words.LINE_COLUMNS, words.line_rows(held), key="budget.lines", alt="The hold of this request, line by line")
+    own = (words.with_links(words.own_words(sentence)) for sentence in words.worst_sentences(held, state.alike))
+    st.markdown("\n".join(f"- {sentence}" for sentence in (*map(escape_markdown, notes), *own)))
+
+
+def _leave_empty(places: int) -> None:
+    for _ in range(places):
+        st.empty()
+
+
+def _held(body: str, state: BudgetState, table: PriceTable) -> tuple[Reservation, str, list[str]]:
+    """Return the hold of a body, why a budget refuses it all the same (else empty), and how it was read.
 
     Raises
     ------
@@ -77,19 +93,19 @@ def _held(body: str, state: BudgetState, table: PriceTable) -> tuple[Reservation
         The body is no request, or no price fits.
     """
     ask = read_request(body.encode("utf-8"), model=None)
-    notes = []
+    refusal = ""
     at = SystemClock().now()
     try:
         price = table.price(ask.model or priced_model(state, table), at=at)
     except MissingPriceError:
         model = priced_model(state, table)
         price = table.price(model, at=at)
-        notes.append(f"The table has no price for {ask.model}, which a hard budget refuses; here it is priced as {model}.")
+        refusal = f"The table has no price for {ask.model}, and a missing price is not zero. Below it is priced as {model}."
     held = reserve_cost(ask, price, output_tokens=state.reserve_tokens)
-    notes.insert(0, f"Read as {ask.api}; {ask.body_bytes:,} bytes; {_limit_words(held)}.")
+    notes = [f"Read as {ask.api}; {ask.body_bytes:,} bytes; {_limit_words(held)}."]
     if held.unseen:
         notes.append("Not in the input estimate, since the body only refers to it: " + ", ".join(held.unseen) + ".")
-    return held, notes
+    return held, refusal, notes
 
 
 def _limit_words(held: Reservation) -> str:

@@ -6,6 +6,7 @@ import streamlit as st
 
 from horde_policy.budget.price_table import PriceTable
 from horde_policy.errors import HordePolicyError
+from horde_policy.sources.demo import BUNDLED_FOLDER
 from horde_policy.ui.address import read_state
 from horde_policy.ui.budget_desk import Replayed, budget_desk, prepared, replayed, run_of
 from horde_policy.ui.charts import show_figure, theme_mode
@@ -16,7 +17,20 @@ from horde_policy.views.budget_state import BudgetState
 from horde_policy.views.figures import budget as figures
 from horde_policy.views.text import escape_markdown
 
-__all__ = ["Opened", "open_budget", "replay", "show_details", "show_figures", "show_files", "show_inputs", "title_of"]
+__all__ = [
+    "Opened",
+    "open_budget",
+    "replay",
+    "show_details",
+    "show_figures",
+    "show_files",
+    "show_inputs",
+    "show_rules",
+    "title_of",
+]
+
+
+LIMITS_PAGE = BUNDLED_FOLDER.parent / "docs" / "limits.md"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +74,7 @@ def replay(opened: Opened) -> Replayed | None:
         st.warning(words.own_words(unpriced), icon=":material/money_off:")
     for problem in result.replay.problems:
         show = st.warning if problem.level != "note" else st.info
-        show(escape_markdown(problem.text), icon=":material/info:")
+        show(words.with_links(escape_markdown(problem.text)), icon=":material/info:")
     return result
 
 
@@ -101,7 +115,7 @@ def show_figures(opened: Opened, result: Replayed) -> None:
             alt=figures.money_alt(moments, chosen, replay.limit_pico),
             key="budget.money",
         )
-        for title, column in (("The bound at each moment", "bound_pico"), ("Open holds over time", "open")):
+        for title, column in (("W at each moment: beyond what is held", "bound_pico"), ("Open holds over time", "open")):
             st.header(title, anchor=False)
             show_figure(
                 figures.fig_over_time(moments, shown, column, dated=dated, mode=mode),
@@ -117,12 +131,17 @@ def show_details(result: Replayed) -> None:
         words.SETTING_COLUMNS,
         words.setting_rows(result.replay.summary),
         key="budget.settings",
-        alt="Each size of the reservation and each alternative: refused requests, use of the budget, overspend and its bound",
+        alt="Each size of the reservation and each alternative: refused requests, use of the budget, overspend and worst case",
     )
-    st.caption(
-        "  \n".join(f"**{name}** {escape_markdown(text)}" for name, text in words.ALTERNATIVE_WORDS.values())
-        + "  \nThe bound here is after the fact, with the real input. What each part is: docs/limits.md."
-    )
+    st.caption("The worst case here is after the fact, with the real input. Unbounded: " + words.with_links("see B8."))
+
+
+def show_rules() -> None:
+    """Show the rules that the page names by their codes, and all that a hard budget promises."""
+    st.header("The rules behind it", anchor=words.RULES_ANCHOR)
+    st.markdown(words.rules_markdown())
+    with st.expander("What a hard budget promises, and how far it can be overspent", icon=":material/description:"):
+        st.markdown(words.document_markdown(LIMITS_PAGE.read_text(encoding="utf-8")))
 
 
 def show_files(opened: Opened, result: Replayed) -> None:

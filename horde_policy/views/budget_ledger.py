@@ -31,10 +31,10 @@ WINDOW_COLUMNS: Final = (
     Column(key="open", label="Open", right=True),
     Column(
         key="worst",
-        label="Worst case over the limit",
+        label="At worst beyond the holds",
         wrap=True,
         wide=True,
-        help="What the open requests can cost beyond their holds.",
+        help="What the requests whose cost is not written can cost beyond their holds, and how far over the limit that would be.",
     ),
     Column(
         key="labels",
@@ -96,7 +96,7 @@ def window_rows(look: LedgerLook) -> list[Row]:
                 "held": money_text(s.held_pico),
                 "left": money_text(s.left_pico),
                 "open": _open(status),
-                "worst": {"text": status.worst.text() if status.worst.open else "nothing open"},
+                "worst": _worst(status),
                 "labels": {"text": _labels(status)},
             }
             rows.append(Row(id=f"{budget.name}\n{s.window.kind}\n{s.window.zone}", cells=cells))
@@ -107,7 +107,24 @@ def _open(status: WindowStatus) -> str | dict[str, str]:
     """Return how many are open, of how many that may be; expired ones beside them, since they are in the worst case too."""
     text = count(status.state.open_count) + ("" if status.state.open_cap is None else f" of {count(status.state.open_cap)}")
     expired = status.worst.open - status.state.open_count
-    return {"text": text, "sub": f"and {count(expired)} expired"} if expired > 0 else text
+    if expired <= 0:
+        return text
+    return {"text": text, "sub": f"and {count(expired)} expired: {count(status.worst.open)} unwritten"}
+
+
+def _worst(status: WindowStatus) -> dict[str, str]:
+    """Return the worst case of what is unwritten, and how far over the limit it reaches where it has a bound."""
+    worst = status.worst
+    if not worst.open:
+        return {"text": "nothing open"}
+    expired = worst.open - status.state.open_count
+    text = worst.text()
+    if expired > 0:
+        text += f", the {count(expired)} expired included"
+    if not worst.bounded:
+        return {"text": text}
+    over = max(0, worst.stated_pico - status.state.left_pico)
+    return {"text": text, "sub": f"at worst {money_text(over)} over the limit" if over else "not over the limit"}
 
 
 def _labels(status: WindowStatus) -> str:

@@ -1,5 +1,6 @@
 """A budget replay in words and rows: its headline, its inputs, the settings side by side, one request line by line."""
 
+import re
 from collections.abc import Mapping
 from decimal import ROUND_UP, Decimal
 from typing import Any, Final
@@ -18,18 +19,24 @@ __all__ = [
     "ALTERNATIVE_WORDS",
     "INTRODUCTION",
     "LINE_COLUMNS",
+    "RULES",
+    "RULES_ANCHOR",
     "SETTING_COLUMNS",
+    "document_markdown",
     "exact_usd",
     "headline",
     "inputs_words",
     "limit_words",
     "line_rows",
     "own_words",
+    "refused_words",
+    "rules_markdown",
     "setting_name",
     "setting_rows",
     "shown_settings",
     "summary_row",
     "unpriced_note",
+    "with_links",
     "worst_sentences",
 ]
 
@@ -39,12 +46,22 @@ INTRODUCTION: Final = (
     "requests are replayed for each size of the reservation and for the three alternatives; the address holds every choice."
 )
 
-ALTERNATIVE_WORDS: Final[dict[str, tuple[str, str]]] = {
-    "full": ("hold all", "B11: hold the whole output limit. Only the input error is left over the limit; refuses earliest."),
-    "input": ("input only", "B12: hold the input alone. Each open request can go one full output over the limit."),
-    "stop": ("stop streams", "B13: count output while it streams, and stop every stream when the limit is reached."),
+ALTERNATIVE_WORDS: Final[dict[str, str]] = {"full": "hold all", "input": "input only", "stop": "stop streams"}
+"""Alternative → its short name; :data:`RULES` says what each does."""
+
+RULES: Final[dict[str, str]] = {
+    "B7": "Spent money never passes the limit by more than W: what the requests that are open can cost beyond what they hold, in "
+    "output above the reservation and in input above its estimate. Their worst case over the limit is spent + held + W − limit.",
+    "B8": "A request without an output limit has no bound, and is shown as unbounded, never as a large number.",
+    "B11": "hold all: hold the whole output limit. Only the input error is left over the limit; refuses earliest.",
+    "B12": "input only: hold the input alone. Each open request can go one full output over the limit.",
+    "B13": "stop streams: count output while it streams, and stop every stream when the limit is reached. What can go over is "
+    "what the open streams cost in one microsecond, the step of the count (a token of each, or an answer that comes at once), "
+    "and their input above its estimate.",
 }
-"""Alternative → its short name, and what it does."""
+"""The rules that the page names, by their codes."""
+
+RULES_ANCHOR: Final = "budget-rules"
 
 WINDOW_WORDS: Final = {"total": "in all", "month": "a month", "week": "a week", "day": "a day"}
 
@@ -55,7 +72,7 @@ def setting_name(row: Mapping[str, Any]) -> str:
     >>> setting_name({"setting": "stop", "reserve_tokens": None})
     'stop streams'
     """
-    return ALTERNATIVE_WORDS[row["setting"]][0] if row["reserve_tokens"] is None else count(row["reserve_tokens"])
+    return ALTERNATIVE_WORDS[row["setting"]] if row["reserve_tokens"] is None else count(row["reserve_tokens"])
 
 
 def summary_row(replay: BudgetReplay, reserve_tokens: int) -> dict[str, Any]:
@@ -65,14 +82,25 @@ def summary_row(replay: BudgetReplay, reserve_tokens: int) -> dict[str, Any]:
 
 def headline(row: Mapping[str, Any]) -> str:
     """Return the answer in one sentence, for the size of the reservation that is looked at."""
-    share = row["refused_early"] / row["requests"] if row["requests"] else None
-    bound = money_text(row["largest_bound_pico"])
+    worst = money_text(row["worst_over_pico"])
     if row["unbounded"]:
-        bound = f"unbounded ({count(row['unbounded'])} without an output limit)"
+        worst = f"unbounded ({count(row['unbounded'])} without an output limit)"
     over = row["overspend_pico"]
     really = f"{money_text(over)} was spent beyond the limit" if over else "nothing was spent beyond the limit"
     tokens = count(row["reserve_tokens"])
-    return f"Reserving {tokens} tokens refuses {ratio(share)} of the requests early; {really}, the worst case was {bound}"
+    return f"Reserving {tokens} tokens refuses {refused_words(row)}; {really}, the worst case was {worst}"
+
+
+def refused_words(row: Mapping[str, Any]) -> str:
+    """Return the shares of the requests that a setting refuses, each kind by itself.
+
+    >>> refused_words({"requests": 8, "refused_early": 1, "refused_at_limit": 4, "refused_unpriced": 0})
+    '12.5 % of the requests early and 50.0 % at the limit'
+    """
+    whole = row["requests"]
+    shares = [ratio(row[name] / whole if whole else None) for name in ("refused_early", "refused_at_limit", "refused_unpriced")]
+    words = f"{shares[0]} of the requests early and {shares[1]} at the limit"
+    return f"{words}, and {shares[2]} without a price" if row["refused_unpriced"] else words
 
 
 def unpriced_note(replay: BudgetReplay) -> str:
@@ -104,16 +132,23 @@ def inputs_words(requests: PricedRequests, table: str, source: str) -> list[tupl
 # --- the settings side by side ------------------------------------------------------------------------------------------
 
 SETTING_COLUMNS: Final = (
-    Column(key="setting", label="Reserved output", kind="name", help="reservation.output_tokens, or an alternative to it."),
+    Column(
+        key="setting", label="Reserved output", kind="name", help="reservation.output_tokens, or an alternative to it.", brief=""
+    ),
     Column(key="admitted", label="Admitted", right=True),
     Column(
         key="early",
         label="Refused early",
         right=True,
         help="The money was only held: it would have fitted what was spent by then.",
+        brief="early",
     ),
     Column(
-        key="at_limit", label="At the limit", right=True, help="Refused: the money was spent, or the hold is above the limit."
+        key="at_limit",
+        label="At the limit",
+        right=True,
+        help="Refused: the money was spent, or the hold is above the limit.",
+        brief="at the limit",
     ),
     Column(key="unpriced", label="Unpriced", right=True, help="The model has no price. A missing price is not zero."),
     Column(key="cut", label="Cut", right=True, help="Streams that were stopped at the limit."),
@@ -121,14 +156,25 @@ SETTING_COLUMNS: Final = (
         key="first", label="First refusal at", right=True, help="What was spent, of the limit, when a request was first refused."
     ),
     Column(key="used", label="Used", right=True, help="Spent in the end, of the limits of all windows with requests."),
-    Column(key="over", label="Overspent", right=True, help="The largest amount really spent beyond the limit of a window."),
     Column(
-        key="covered",
-        label="Its bound",
+        key="over",
+        label="Overspent",
         right=True,
-        help="The worst case of the requests that were open in that window at the last admission: overspent is never more.",
+        help="The largest amount really spent beyond the limit of a window. Never more than the worst case.",
     ),
-    Column(key="bound", label="Largest bound", right=True, help="The largest worst case at any moment, with the real input."),
+    Column(
+        key="worst",
+        label="Worst case over the limit",
+        right=True,
+        help="The furthest over the limit that spent, held and what open requests can cost beyond it came at any moment.",
+        brief="at worst",
+    ),
+    Column(
+        key="bound",
+        label="Largest W",
+        right=True,
+        help="The most that open requests could cost beyond what they held at any moment, however much of the limit was left.",
+    ),
     Column(key="open", label="Most open", right=True, help="Most requests open at once."),
 )
 
@@ -138,9 +184,8 @@ def setting_rows(summary: pl.DataFrame) -> list[Row]:
     rows = []
     for row in summary.iter_rows(named=True):
         name = setting_name(row)
-        sub = "default" if row["is_default"] else row["setting"].split("=")[0] if row["reserve_tokens"] is None else ""
         cells: dict[str, Any] = {
-            "setting": {"text": name, "sub": f"B{11 + list(ALTERNATIVE_WORDS).index(sub)}" if sub in ALTERNATIVE_WORDS else sub},
+            "setting": {"text": name, "sub": "default" if row["is_default"] else ""},
             "admitted": count(row["admitted"]),
             "early": count(row["refused_early"]),
             "at_limit": count(row["refused_at_limit"]),
@@ -149,7 +194,7 @@ def setting_rows(summary: pl.DataFrame) -> list[Row]:
             "first": ratio(row["first_refusal_spent_ratio"]),
             "used": ratio(row["utilisation_ratio"]),
             "over": money_text(row["overspend_pico"]),
-            "covered": _bound(row, "bound_at_overspend_pico"),
+            "worst": _bound(row, "worst_over_pico"),
             "bound": _bound(row, "largest_bound_pico"),
             "open": count(row["peak_open"]),
         }
@@ -240,6 +285,28 @@ def shown_settings(reserve_tokens: int) -> dict[str, str]:
     >>> list(shown_settings(4096).items())[:2]
     [('reserve=4096', '4,096 reserved'), ('full', 'hold all')]
     """
-    return {f"reserve={reserve_tokens}": f"{count(reserve_tokens)} reserved"} | {
-        setting: words for setting, (words, _) in ALTERNATIVE_WORDS.items()
-    }
+    return {f"reserve={reserve_tokens}": f"{count(reserve_tokens)} reserved"} | ALTERNATIVE_WORDS
+
+
+def with_links(markdown: str) -> str:
+    """Return Markdown with each code of :data:`RULES` as a link to what the page says of it.
+
+    >>> with_links("bounded (B7, declared input), not B70")
+    'bounded ([B7](#budget-rules), declared input), not B70'
+    """
+    return re.sub(rf"\b({'|'.join(RULES)})\b", rf"[\1](#{RULES_ANCHOR})", markdown)
+
+
+def rules_markdown() -> str:
+    """Return the rules that the page names as a list."""
+    return "\n".join(f"- **{code}** {own_words(text)}" for code, text in RULES.items())
+
+
+def document_markdown(text: str) -> str:
+    r"""Return a page of the docs as a part of a page: without its title, its headings one level down, no dollar a formula.
+
+    >>> document_markdown("# Title\n\nCosts $1.\n\n## Part\n")
+    'Costs \\$1.\n\n### Part'
+    """
+    lines = text.split("\n", 1)[1].strip().splitlines()
+    return "\n".join(own_words("#" + line if line.startswith("##") else line) for line in lines)

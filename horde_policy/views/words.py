@@ -211,11 +211,11 @@ GLOSSARY: Final[dict[str, Term]] = {
     "spent": Term("spent", "Money of requests whose real cost is written.", also=("Spent by label", "Used")),
     "held": Term("held", "Money that open requests set aside.", also=("Held by", "Held for one request")),
     "overspent": Term(
-        "overspent", "How far what was spent lies over the limit.", also=("At worst beyond", "Worst case over the limit")
+        "overspent", "How far what was spent lies over the limit.", also=("At worst beyond", "At worst beyond the holds")
     ),
     "refused_early": Term("refused early", "Refused by a budget although its money would have covered the real cost."),
     "bound_of_budget": Term(
-        "bound", "The most by which a limit can be passed, said beforehand.", also=("Its bound", "Largest bound")
+        "bound", "The most by which a limit can be passed, said beforehand.", also=("Worst case over the limit", "Largest W")
     ),
     "unpriced": Term("unpriced", "A request whose model the price table does not have; it is never taken as free."),
     "reserved_output": Term(

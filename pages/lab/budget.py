@@ -22,5 +22,6 @@ if result is not None:
     budget_page.show_figures(opened, result)
     budget_page.show_details(result)
     budget_page.show_files(opened, result)
+budget_page.show_rules()
 show_calculator(opened.state, opened.table)
 show_ledger(read_state()[0])

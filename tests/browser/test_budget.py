@@ -34,7 +34,11 @@ def saved(page: Page, label: str, folder: Path) -> Path:
 
 def test_the_demo_shows_the_trade_off_and_files_say_where_they_are_from(demo: App, view: View, tmp_path: Path) -> None:
     tab = shown(view(demo).open("budget"))
-    assert tab.page.locator("h1").inner_text().startswith("Reserving 4,096 tokens refuses 7.4 % of the requests early")
+    assert (
+        tab.page.locator("h1")
+        .inner_text()
+        .startswith("Reserving 4,096 tokens refuses 7.4 % of the requests early and 45.9 % at the limit")
+    )
     tab.page.locator('[data-testid="stPlotlyChart"]').nth(4).wait_for()
     assert tab.page.locator('[data-testid="stPlotlyChart"]').count() == 5
     until_true(tab.page, "document.querySelectorAll('.js-plotly-plot .main-svg').length >= 10")
@@ -73,9 +77,11 @@ def test_the_calculator_answers_what_is_typed(demo: App, view: View) -> None:
     lines = tab.page.locator(".grid tr", has_text="1,000 reserved; limit 1,000")
     lines.first.wait_for()
     tab.page.locator(".grid tr", has_text="0.015").first.wait_for()
+    tab.page.get_by_text("20 open like it can go").first.wait_for()
     body.fill("[")
     body.press("Control+Enter")
     tab.page.get_by_text("This request would be refused unread").wait_for()
+    assert tab.page.get_by_text("20 open like it can go").count() == 0, "nothing of the body before stands under the error"
 
 
 def test_a_ledger_is_live(new_app: Callable[..., App], view: View, tmp_path: Path) -> None:
@@ -108,3 +114,7 @@ def test_it_is_usable_in_both_themes_and_on_a_phone(demo: App, view: View, schem
     tab.page.locator('[data-testid="stPlotlyChart"]').nth(4).wait_for()
     assert tab.page.locator('[data-testid="stPlotlyChart"]').count() == 5
     assert tab.page.locator("h1").is_visible()
+    card = tab.page.locator(".grid tr", has=tab.page.locator("td", has_text="hold all")).first
+    card.wait_for()
+    seen = [cell for cell in card.locator("td, th").all() if cell.is_visible()]
+    assert len(seen) == (4 if size[0] < 400 else 12), "a card shows what decides, the rest on demand"

@@ -1,6 +1,7 @@
 """The Budget page: the replay and its figures, the calculator, the ledger, the address, what is wrong with any of them."""
 
 import json
+import re
 import sqlite3
 from collections.abc import Callable
 from decimal import Decimal
@@ -15,6 +16,7 @@ from horde_policy.budget.simulate import replay_budget
 from horde_policy.ui.budget_desk import budget_desk
 from horde_policy.views.budget_inputs import from_trace
 from horde_policy.views.budget_state import BudgetState
+from horde_policy.views.budget_words import RULES_ANCHOR
 from horde_policy.views.text import escape_markdown
 from tests.pages.conftest import ROOT, App
 
@@ -51,7 +53,10 @@ def test_the_demo_answers_at_once_and_says_what_is_made_up(app: NewApp) -> None:
     shown = app().open("budget")
     shown.assert_well()
     assert shown.warnings == []
-    assert plain(shown.title).startswith("Reserving 4,096 tokens refuses 7.4 % of the requests early; nothing was spent beyond")
+    assert plain(shown.title).startswith(
+        "Reserving 4,096 tokens refuses 7.4 % of the requests early and 45.9 % at the limit; nothing"
+    )
+    assert plain(shown.title).endswith("the worst case was $12.2789")
     assert len(shown.test.get("plotly_chart")) == 5
     words = said(shown)
     assert "Azure 2023 conversations: 19,366 requests" in words
@@ -74,7 +79,9 @@ def test_the_settings_side_by_side_are_the_librarys_figures(app: NewApp) -> None
         assert cells["early"] == f"{row['refused_early']:,}"
         assert cells["at_limit"] == f"{row['refused_at_limit']:,}"
         assert cells["over"] == money_text(row["overspend_pico"])
+        assert cells["worst"] == money_text(row["worst_over_pico"])
         assert cells["bound"] == money_text(row["largest_bound_pico"])
+        assert row["overspend_pico"] <= row["worst_over_pico"], "the help of its column says so"
         assert cells["open"] == str(row["peak_open"])
 
 
@@ -108,7 +115,8 @@ def test_requests_without_a_limit_have_no_bound_and_no_large_number(app: NewApp)
     assert "the worst case was unbounded (" in plain(shown.title)
     rows = {row["id"]: row["cells"] for row in shown.part("budget.settings")["rows"]}
     assert rows["reserve=4096"]["bound"]["text"] == "unbounded"
-    assert rows["stop"]["bound"] == "$0.0000"
+    assert rows["reserve=4096"]["worst"]["text"] == "unbounded"
+    assert isinstance(rows["stop"]["worst"], str), "a count bounds what has no limit as well"
     trade_off = json.loads(shown.test.get("plotly_chart")[0].proto.spec)
     worst = next(trace for trace in trade_off["data"] if trace["name"] == "worst case over the limit")
     assert all(value is None for value in worst["y"])
@@ -233,8 +241,23 @@ def test_a_body_that_is_none_is_an_error_and_no_hold(app: NewApp, body: str, wor
 def test_a_request_without_a_limit_is_unbounded_in_words(app: NewApp) -> None:
     shown = calculated(app().open("budget", **SMALL), json.dumps({"model": HOSTILE, "messages": []}))
     assert "20 open like it: unbounded, since there is no output limit" in said(shown)
-    assert "which a hard budget refuses; here it is priced as large" in said(shown)
-    assert all(HOSTILE not in text for text in texts(shown, "markdown"))
+    answer = [plain(text) for text in texts(shown, "warning", "markdown")]
+    assert "a missing price is not zero. Below it is priced as large" in answer[0], "the refusal comes first"
+    assert any(text.startswith("It would hold: ") for text in answer)
+    assert not any(text.startswith("Held: ") for text in answer)
+    assert all(HOSTILE not in text for text in texts(shown, "markdown", "warning"))
+
+
+def test_every_code_of_a_rule_leads_to_what_it_says(app: NewApp) -> None:
+    shown = app().open("budget", **SMALL, budget_asks="none")
+    written = texts(shown, "markdown", "caption", "info", "warning")
+    own = [text for text in written if "**B7** " not in text and "### The bound" not in text]
+    assert len(own) == len(written) - 2, "the rules and the document are there"
+    named = [text for text in own if re.search(r"\bB\d+\b", text)]
+    assert named
+    for text in named:
+        assert not re.search(r"(?<!\[)\bB\d+\b", text), text
+    assert any(getattr(header, "anchor", "") == RULES_ANCHOR for header in shown.test.header)
 
 
 # --- the ledger -----------------------------------------------------------------------------------------------------------
@@ -268,6 +291,7 @@ def test_a_configured_ledger_is_shown_as_it_stands(app: NewApp, ledger: Path) ->
     assert windows[0]["worst"]["text"].startswith(
         "unbounded: 1 of 2 open requests has no output limit; the others at most $0.9886"
     )
+    assert "sub" not in windows[0]["worst"], "no figure stands beside what has no bound"
     assert windows[0]["labels"]["text"] == "settled $0.0330 (1)"
     holds = [row["cells"] for row in shown.part("budget.holds")["rows"]]
     assert [(h["owner"], h["limit"], h["worst"]) for h in holds] == [

@@ -81,7 +81,7 @@ def _share(row: Mapping[str, Any], column: str) -> str:
 
 
 def _bound_words(row: Mapping[str, Any]) -> str:
-    return "without bound" if row["unbounded"] else money_text(row["largest_bound_pico"])
+    return "without bound" if row["unbounded"] else money_text(row["worst_over_pico"])
 
 
 def fig_trade_off(summary: pl.DataFrame, reserve_tokens: int, mode: Mode) -> go.Figure:
@@ -112,10 +112,10 @@ def fig_trade_off(summary: pl.DataFrame, reserve_tokens: int, mode: Mode) -> go.
         [f"{_share(row, 'refused_early')} of the requests refused early" + (f", the first at {at} of the limit" if at else "")
          for row, at in zip(rows, first, strict=True)],
     )  # fmt: skip
-    bound = [None if row["unbounded"] else _usd(row["largest_bound_pico"]) for row in rows]
+    bound = [None if row["unbounded"] else _usd(row["worst_over_pico"]) for row in rows]
     _curve(
         figure, rows, places, bound, "worst case over the limit", colours[1], "dash", "diamond", "y2",
-        [escape_plotly(f"worst case at any moment {_bound_words(row)}") for row in rows],
+        [escape_plotly(f"worst case over the limit {_bound_words(row)}") for row in rows],
     )  # fmt: skip
     over = [_usd(row["overspend_pico"]) for row in rows]
     _curve(

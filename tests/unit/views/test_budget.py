@@ -10,10 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from horde_policy.budget import Ask, load_prices, reserve_cost
+from horde_policy.budget import Ask, Hold, Ledger, Limit, load_prices, reserve_cost
 from horde_policy.budget.audit import Audit, LedgerLook
+from horde_policy.budget.money import money_text
 from horde_policy.budget.requests import checked_requests
 from horde_policy.budget.simulate import BudgetReplay, budget_moments, replay_budget
+from horde_policy.clock import FixedClock
 from horde_policy.errors import InputError
 from horde_policy.frames.usage import LEDGER_HOLDS
 from horde_policy.imports.trace_frame import TraceOptions
@@ -22,10 +24,11 @@ from horde_policy.settings import AllowanceSettings
 from horde_policy.views import budget_words as words
 from horde_policy.views.budget_exports import BudgetStamp, LedgerStamp, in_dollars, moments_csv, run_parquet, settings_csv
 from horde_policy.views.budget_inputs import AGENT_SIZES, from_file, from_trace, limit_of, priced_model
-from horde_policy.views.budget_ledger import audit_sentence, look_sentence
+from horde_policy.views.budget_ledger import audit_sentence, look_sentence, window_rows
 from horde_policy.views.budget_state import ASKS, INPUTS, WINDOWS, BudgetState, limit_from_text, parse_budget_state
 from horde_policy.views.figures import budget as figures
 from horde_policy.views.state import parse_view_state
+from horde_policy.views.text import ratio
 
 ROOT = Path(__file__).parents[3]
 PRICES = load_prices(ROOT / "data" / "prices" / "example-hosted.toml")
@@ -143,7 +146,10 @@ def test_the_trade_off_has_a_point_for_every_setting(replay: BudgetReplay) -> No
     assert notes == ["default"]
     assert [shape.x0 for shape in figure.layout.shapes] == [4, 4]
     bound = next(trace for trace in figure.data if trace.name == "worst case over the limit")
-    assert list(bound.y) == sorted(bound.y, reverse=True), "a larger reservation never has the larger bound here"
+    assert list(bound.y) == sorted(bound.y, reverse=True), "a larger reservation never has the larger worst case here"
+    rows = sorted(replay.summary.to_dicts(), key=lambda row: (row["reserve_tokens"] is None, row["reserve_tokens"] or 0))
+    drawn = {x: y for t in figure.data if t.name == bound.name for x, y in zip(t.x, t.y, strict=True)}
+    assert [drawn[place] for place in sorted(drawn)] == [row["worst_over_pico"] / 1e12 for row in rows]
     alt = figures.trade_off_alt(replay.summary.to_dicts(), replay.limit_pico)
     assert alt.startswith("What a reservation trades under a limit of $0.9000; 0: ")
     assert "stop streams: " in alt
@@ -174,12 +180,53 @@ def test_money_over_time_reaches_the_limit_and_never_hides_what_is_over_it(repla
 
 def test_the_headline_says_what_was_really_overspent_and_what_has_no_bound(replay: BudgetReplay) -> None:
     row = words.summary_row(replay, 4096)
-    assert words.headline(row).startswith("Reserving 4,096 tokens refuses ")
+    early, at_limit = (ratio(row[name] / row["requests"]) for name in ("refused_early", "refused_at_limit"))
+    assert words.headline(row).startswith(
+        f"Reserving 4,096 tokens refuses {early} of the requests early and {at_limit} at the limit"
+    )
+    assert words.headline(row).endswith(f"the worst case was {money_text(row['worst_over_pico'])}")
     over = words.headline({**row, "overspend_pico": 5 * 10**11, "unbounded": 3})
     assert "$0.5000 was spent beyond the limit, the worst case was unbounded (3 without an output limit)" in over
     assert words.unpriced_note(replay) == ""
     none = replay_budget(GIVEN.frame.with_columns(model=pl.lit("nobody's")), PRICES, LIMIT)
     assert words.unpriced_note(none).startswith("300 requests have no price")
+    assert "and 100 % without a price" in words.headline(words.summary_row(none, 4096))
+
+
+def test_the_headline_of_a_limit_of_nothing_says_that_all_is_refused() -> None:
+    row = words.summary_row(replay_budget(GIVEN.frame, PRICES, "0"), 4096)
+    assert words.headline(row) == (
+        "Reserving 4,096 tokens refuses 0 % of the requests early and 100 % at the limit; nothing was spent beyond the limit, "
+        "the worst case was $0.0000"
+    )
+
+
+def test_the_worst_case_of_the_headline_is_the_peak_of_the_chart_beside_it(replay: BudgetReplay) -> None:
+    row = words.summary_row(replay, 4096)
+    figure = figures.fig_money(budget_moments(replay.run), "reserve=4096", replay.limit_pico, dated=True, mode="light")
+    assert row["worst_over_pico"] > 0
+    assert max(figure.data[2].y) - 0.9 == pytest.approx(row["worst_over_pico"] / 1e12, abs=1e-9)
+
+
+def test_a_card_on_a_phone_shows_what_decides_and_the_rest_on_demand() -> None:
+    assert [column.key for column in words.SETTING_COLUMNS if column.brief is not None] == [
+        "setting",
+        "early",
+        "at_limit",
+        "worst",
+    ]
+    labels = [column.label for column in words.SETTING_COLUMNS]
+    assert len(set(labels)) == len(labels)
+
+
+def test_every_rule_that_the_page_names_is_said_on_it() -> None:
+    for code in words.RULES:
+        assert f"**{code}** " in words.rules_markdown()
+        assert words.with_links(f"({code})") == f"([{code}](#{words.RULES_ANCHOR}))"
+    text = words.document_markdown((ROOT / "docs" / "limits.md").read_text(encoding="utf-8"))
+    assert "### The bound" in text
+    assert not [line for line in text.splitlines() if line.startswith(("# ", "## "))]
+    assert "$" not in text.replace("\\$", ""), "no dollar begins a formula"
 
 
 def test_what_many_alike_can_go_over_is_the_rounded_sum_and_not_the_sum_of_roundings() -> None:
@@ -218,6 +265,33 @@ def test_a_ledgers_file_names_it_and_hides_no_formula() -> None:
     assert names["hold_pico"] == "hold ($)"
     assert names["age_s"] == "age_s (s)"
     assert frame.height == 0
+
+
+def test_a_window_says_how_many_are_unwritten_and_how_far_over_the_limit_they_reach(tmp_path: Path) -> None:
+    clock = FixedClock(datetime(2026, 11, 30, tzinfo=UTC))
+    ask = Ask(api="chat", model="large", body_bytes=40_000, limit_tokens=32_000)
+    held = reserve_cost(ask, PRICES.price("large"))
+    with Ledger(tmp_path / "ledger.db", clock=clock) as book:
+        book.set_budget("roomy", Limit("total", "100"))
+        book.set_budget("tight", Limit("total", "0.3"))
+        for name in ("roomy", "tight"):
+            assert isinstance(book.admit(name, held, request_id=f"{name} 1"), Hold)
+        clock.advance(7 * 86_400)
+        assert len(book.reap()) == 2
+        for name in ("roomy", "tight"):
+            assert isinstance(book.admit(name, held, request_id=f"{name} 2"), Hold)
+        look = book.look()
+    roomy, tight = (row.cells for row in window_rows(look))
+    for cells in (roomy, tight):
+        assert cells["open"] == {"text": "1", "sub": "and 1 expired: 2 unwritten"}
+    worst = look.budgets[0].windows[0].worst
+    assert worst.open == 2
+    assert roomy["worst"] == {"text": worst.text() + ", the 1 expired included", "sub": "not over the limit"}
+    over = 2 * held.hold_pico + worst.stated_pico - 3 * 10**11
+    assert tight["worst"] == {
+        "text": worst.text() + ", the 1 expired included",
+        "sub": f"at worst {money_text(over)} over the limit",
+    }
 
 
 def test_a_ledger_in_words() -> None:
