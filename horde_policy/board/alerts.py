@@ -1,9 +1,10 @@
 """The alert conditions as a state machine over successive boards, pure: a state and a board give the next state.
 
 A condition holds, does not hold, or is not known; what is not known neither starts nor ends an alert that fires, and one that is
-pending begins anew after it. Durations are measured in the data's own time, never across a gap in it, so a source that stands
-still cannot make an alert fire, and a recorder that was away cannot either. A model that is no longer listed or served by
-anybody has no row: it is remembered for a day, since losing its last worker is what ``no_worker`` is about.
+pending begins anew after it. Durations are measured in the data's own time, that of the workers and the models, never across a
+gap in it, so a source that stands still cannot make an alert fire, and a recorder that was away cannot either. A model that is
+no longer listed or served by anybody has no row: it is remembered for a day, since losing its last worker is what ``no_worker``
+is about.
 """
 
 from collections.abc import Iterable, Mapping
@@ -16,7 +17,17 @@ from horde_policy.board.measure import Measure, measure
 from horde_policy.board.rows import Board
 from horde_policy.errors import InputError
 
-__all__ = ["DEFAULT_RULES", "RULE_NAMES", "Alert", "AlertChange", "AlertRules", "AlertState", "RuleName", "evaluate"]
+__all__ = [
+    "DEFAULT_RULES",
+    "RULE_NAMES",
+    "Alert",
+    "AlertChange",
+    "AlertRules",
+    "AlertState",
+    "RuleName",
+    "evaluate",
+    "evaluate_age",
+]
 
 RuleName = Literal["at_floor", "no_worker", "small_free_request", "stale"]
 
@@ -84,7 +95,8 @@ class Alert:
     rule, model
         What, and of which model (hostile text); null for the source as a whole.
     since
-        When the condition was first seen to hold, in the data's time.
+        When the condition was first seen to hold: the instant of the look that first told it, under which a history keeps
+        it; of ``stale``, when the data came of age.
     fired_at
         When it had held long enough; null while pending.
     """
@@ -102,23 +114,36 @@ class Alert:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlertChange:
-    """One alert that fired, was resolved, or whose model was forgotten; told once. Rule, model and since name it for good."""
+    """One alert that fired, was resolved, or whose model was forgotten; told once. Rule, model and since name it for good.
+
+    Attributes
+    ----------
+    kind, alert
+        What became of which alert.
+    at
+        When.
+    instead
+        Of what was resolved: ``no_worker``, where it ended because the model has no eligible worker any more; null otherwise.
+    """
 
     kind: Literal["fired", "resolved", "forgotten"]
     alert: Alert
     at: datetime
+    instead: RuleName | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlertState:
     """What is known after a look: alerts pending and firing, when each model was last seen, and the looks' own time.
 
-    Start with ``AlertState()``, or with what :meth:`stored` kept, so that nothing is told twice after a restart.
+    ``looked_at`` is the instant of the last look that was judged in full; from ``fresh_until`` on the data of the last one are
+    stale. Start with ``AlertState()``, or with what :meth:`stored` kept, so that nothing is told twice after a restart.
     """
 
     alerts: Mapping[tuple[RuleName, str | None], Alert] = field(default_factory=dict)
     seen: Mapping[str, datetime] = field(default_factory=dict)
     looked_at: datetime | None = None
+    fresh_until: datetime | None = None
 
     @property
     def firing(self) -> tuple[Alert, ...]:
@@ -144,6 +169,7 @@ class AlertState:
             ],
             "seen": {model: at.isoformat() for model, at in self.seen.items()},
             "looked_at": None if self.looked_at is None else self.looked_at.isoformat(),
+            "fresh_until": None if self.fresh_until is None else self.fresh_until.isoformat(),
         }
 
     @classmethod
@@ -167,9 +193,11 @@ class AlertState:
             ]
             seen = {str(model): datetime.fromisoformat(at) for model, at in stored["seen"].items()}
             looked_at = None if stored["looked_at"] is None else datetime.fromisoformat(stored["looked_at"])
+            until = stored.get("fresh_until")  # earlier versions did not store it
+            fresh_until = None if until is None else datetime.fromisoformat(until)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise InputError("alert state", "", stored, f"cannot be read back: {error}") from error
-        return cls(alerts={alert.key: alert for alert in alerts}, seen=seen, looked_at=looked_at)
+        return cls(alerts={alert.key: alert for alert in alerts}, seen=seen, looked_at=looked_at, fresh_until=fresh_until)
 
 
 def evaluate(
@@ -188,24 +216,48 @@ def evaluate(
     rules
         Durations and marks.
     """
-    at = board.snapshot.fetched_at
-    fresh_until = at + timedelta(seconds=board.snapshot.age_limit_s)
-    stale = now > fresh_until
+    at, figures_at = board.snapshot.complete_at, board.snapshot.figures_at
+    state, changes = evaluate_age(
+        replace(state, fresh_until=figures_at + timedelta(seconds=board.snapshot.age_limit_s)), now, rules
+    )
+    if _is_stale(state, now) or (state.looked_at is not None and at == state.looked_at):
+        return state, changes
     alerts = dict(state.alerts)
-    changes = _judge(alerts, ("stale", None), holds=stale, since=fresh_until, at=now, rules=rules)
-    if stale or (state.looked_at is not None and at == state.looked_at):
-        return replace(state, alerts=alerts), changes
     if state.looked_at is not None and not 0 <= (at - state.looked_at).total_seconds() <= rules.longest_gap_s:
         _restart(alerts, at)
     seen = _seen(state.seen, board, rules)
     for model, measured in _measures(board, seen):
+        told: tuple[AlertChange, ...] = ()
         for rule, holds in _conditions(measured, rules):
-            changes += _judge(alerts, (rule, model), holds=holds, since=at, at=at, rules=rules)
+            told += _judge(alerts, (rule, model), holds=holds, since=at, at=at, held_to=figures_at, rules=rules)
+        changes += tuple(_with_reason(change, measured) for change in told)
     forgotten = [alert for alert in alerts.values() if alert.model is not None and alert.model not in seen]
     for alert in forgotten:
         del alerts[alert.key]
     changes += tuple(AlertChange(kind="forgotten", alert=alert, at=at) for alert in forgotten if alert.fired_at is not None)
-    return AlertState(alerts=alerts, seen=seen, looked_at=at), changes
+    return replace(state, alerts=alerts, seen=seen, looked_at=at), changes
+
+
+def evaluate_age(
+    state: AlertState, now: datetime, rules: AlertRules = DEFAULT_RULES
+) -> tuple[AlertState, tuple[AlertChange, ...]]:
+    """Return what the age of the last look's data tells, where there is no new look: only ``stale`` is judged."""
+    if state.fresh_until is None:
+        return state, ()
+    alerts = dict(state.alerts)
+    stale, since = _is_stale(state, now), state.fresh_until
+    changes = _judge(alerts, ("stale", None), holds=stale, since=since, at=now, held_to=now, rules=rules)
+    return replace(state, alerts=alerts), changes
+
+
+def _is_stale(state: AlertState, now: datetime) -> bool:
+    return state.fresh_until is not None and now > state.fresh_until
+
+
+def _with_reason(change: AlertChange, measured: Measure) -> AlertChange:
+    """Say of what was resolved that nobody is left to serve the model, where that ended it."""
+    taken_over = change.kind == "resolved" and change.alert.rule != "no_worker" and measured.state == "no_worker"
+    return replace(change, instead="no_worker") if taken_over else change
 
 
 def _restart(alerts: dict[tuple[RuleName, str | None], Alert], at: datetime) -> None:
@@ -217,7 +269,7 @@ def _restart(alerts: dict[tuple[RuleName, str | None], Alert], at: datetime) -> 
 
 def _seen(before: Mapping[str, datetime], board: Board, rules: AlertRules) -> dict[str, datetime]:
     """Return model → when it last had a row, without those that are forgotten by now."""
-    at = board.snapshot.fetched_at
+    at = board.snapshot.complete_at
     kept = {model: when for model, when in before.items() if at - when <= timedelta(seconds=rules.remember_s)}
     return {**kept, **dict.fromkeys(board.by_model, at)}
 
@@ -249,11 +301,13 @@ def _judge(
     holds: bool | None,
     since: datetime,
     at: datetime,
+    held_to: datetime,
     rules: AlertRules,
 ) -> tuple[AlertChange, ...]:
     """Bring one alert up to date in ``alerts``; return what is to be told of it.
 
-    ``since`` is when the condition began to hold if it is new, ``at`` the instant up to which its duration counts.
+    ``since`` is when the condition began to hold if it is new, ``at`` the instant of what is told, ``held_to`` the one up to
+    which the condition is known to have held.
     """
     alert = alerts.get(key)
     if holds is None:
@@ -268,7 +322,8 @@ def _judge(
     if alert is None:
         alert = Alert(rule=key[0], model=key[1], since=since)
         alerts[key] = alert
-    if alert.fired_at is not None or (at - alert.since).total_seconds() < rules.for_s[alert.rule]:
+    held_s = max(0.0, (held_to - alert.since).total_seconds())
+    if alert.fired_at is not None or held_s < rules.for_s[alert.rule]:
         return ()
     alerts[key] = replace(alert, fired_at=at)
     return (AlertChange(kind="fired", alert=alerts[key], at=at),)

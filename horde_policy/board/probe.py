@@ -216,7 +216,7 @@ def _ours(
 ) -> Ours:
     fleet = Fleet.of(snapshot, settings)
     found = measure(fleet, (model,), max_length, context_tokens)
-    age_s = (now - snapshot.fetched_at).total_seconds()
+    age_s = (now - snapshot.figures_at).total_seconds()
     if found.queued_tokens is None and found.eligible_workers:
         return Ours(outcome="unknown", allowance_tokens=None, message=None, measure=found, age_s=age_s)
     request = Request(

@@ -17,6 +17,7 @@ from horde_policy.imports.cells import RULES, parsed
 from horde_policy.replay.fleets import EVER, Fleet, demand_weights, fleet_figures, fleet_from_snapshot
 from horde_policy.replay.parametric import CONTEXT_SIZES, OUTPUT_SIZES, Churn, ParametricFleet, parametric_fleet
 from horde_policy.sources.recorded import load_recorded
+from horde_policy.views.text import age, count_of
 
 __all__ = ["register"]
 
@@ -78,7 +79,8 @@ def from_history(
     finally:
         history.close()
     stamp = found.stamp
-    notes = [f"note: nothing was recorded in {stamp['gaps']} gaps, {stamp['gap_s'] / 3600:.1f} h in all"] if stamp["gaps"] else []
+    gaps = f"{count_of(stamp['gaps'], 'gap')}, {age(stamp['gap_s'])} in all"
+    notes = [f"note: nothing was recorded in {gaps}"] if stamp["gaps"] else []
     _finish(Fleet(frame=found.frame, stamp={**stamp, **fleet_figures(found.frame)}), out, as_json, notes)
 
 

@@ -3,7 +3,7 @@
 import json
 import sys
 from dataclasses import asdict
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,14 +14,17 @@ from horde_policy.cli.sources_option import instant_named
 from horde_policy.clock import SystemClock
 from horde_policy.errors import InputError
 from horde_policy.history.export import export_history
-from horde_policy.history.kept import DEFAULT_NAME, KeptExport, keep_samples, kept_exports, prune_kept
+from horde_policy.history.kept import DEFAULT_NAME, KeptExport, check_timed, keep_samples, kept_exports, prune_kept
 from horde_policy.history.status import RecorderStatus, recorder_statuses
 from horde_policy.history.store import HistoryStore
 from horde_policy.history.transfer import import_history
-from horde_policy.history.upkeep import StoreInfo, compact, prune, store_info
-from horde_policy.views.text import visible
+from horde_policy.history.upkeep import Gap, Pruned, StoreInfo, compact, prune, store_info
+from horde_policy.views.text import age, count_of, visible
 
 __all__ = ["register"]
+
+GAPS_SHOWN = 20
+"""So many gaps ``info`` lists in words."""
 
 StoreArgument = Annotated[str, typer.Argument(metavar="STORE", help="A history: an SQLite file or a database URL.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
@@ -76,7 +79,9 @@ def _document(found: StoreInfo, standing: tuple[RecorderStatus, ...], kept: tupl
     for one in found.sources:
         span, recorder = one.span, by_source.get(one.span.name)
         told = None if recorder is None else asdict(recorder) | {"sentence": recorder.sentence()}
-        sources.append({**asdict(span), "gaps": one.gaps, "gap_s": one.gap_s, "events": one.events, "recorder": told})
+        gaps = [{"from": gap.from_, "to": gap.to, "reason": gap.reason} for gap in one.gap_list]
+        counted = {"gaps": one.gaps, "gap_s": one.gap_s, "gap_list": gaps, "events": one.events}
+        sources.append({**asdict(span), **counted, "recorder": told})
     damages = None if found.damages is None else list(found.damages)
     exports = [asdict(one) for one in kept]
     document = {
@@ -97,16 +102,30 @@ def _print_info(found: StoreInfo, standing: tuple[RecorderStatus, ...]) -> None:
     for one in found.sources:
         span = one.span
         made_up = ", synthetic" if span.synthetic else ""
-        polls = f"{span.polls:,} polls"
+        polls = count_of(span.polls, "poll")
         if span.first is not None and span.last is not None:
             polls += f" from {span.first:%Y-%m-%d %H:%M:%S} to {span.last:%Y-%m-%d %H:%M:%S} UTC"
-        out.print(safe(f"{span.name}{made_up}: {polls}; {one.gaps:,} gaps, {one.gap_s / 3600:,.1f} h in all"), soft_wrap=True)
+        gaps = f"{count_of(one.gaps, 'gap')}, {age(one.gap_s)} in all" if one.gaps else "no gap"
+        out.print(safe(f"{span.name}{made_up}: {polls}; {gaps}"), soft_wrap=True)
+        for line in _gap_lines(one.gap_list):
+            out.print(safe(f"  {line}"), soft_wrap=True)
         recorder = by_source.get(span.name)
         if recorder is not None:
             out.print(safe(f"  {recorder.sentence()}"), soft_wrap=True)
     if found.damages is not None:
         for damage in found.damages or ("whole: nothing is damaged",):
             out.print(safe(damage), soft_wrap=True)
+
+
+def _gap_lines(gaps: tuple[Gap, ...]) -> list[str]:
+    """Return a line each of the last gaps, and one for those before them."""
+    earlier = len(gaps) - GAPS_SHOWN
+    lines = [f"{count_of(earlier, 'earlier gap')}: --json lists all"] if earlier > 0 else []
+    for gap in gaps[-GAPS_SHOWN:]:
+        length = age((gap.to - gap.from_).total_seconds())
+        span = f"{gap.from_:%Y-%m-%d %H:%M:%S} to {gap.to:%Y-%m-%d %H:%M:%S} UTC"
+        lines.append(f"gap of {length} from {span}: {gap.reason}")
+    return lines
 
 
 def prune_history(
@@ -119,7 +138,8 @@ def prune_history(
 ) -> None:
     """Throw away what is older; the state at the cut stays readable, so up to an hour more is kept."""
     if (keep_days is None) == (before is None):
-        raise InputError("--keep-days", "", keep_days, "or --before must be given, one of them")
+        given = "neither --keep-days nor --before" if before is None else "both --keep-days and --before"
+        raise InputError("history prune", "options", given, "is given: give one of them, which says what is old")
     if keep_days is not None and not 0 < keep_days <= 36_500:
         raise InputError("--keep-days", "", keep_days, "must be above 0 and at most 36500 days")
     now = SystemClock().now()
@@ -137,8 +157,17 @@ def prune_history(
     document = [
         {"source": one.source, "polls": one.polls, "kept_from": one.kept_from and one.kept_from.isoformat()} for one in told
     ]
-    lines = [f"{one['source']}: {one['polls']:,} polls pruned" for one in document]
-    _tell(document, as_json, [*lines, *([f"{days:,} days of kept metrics pruned"] if days else [])])
+    lines = [_pruned_sentence(one, cut) for one in told]
+    _tell(document, as_json, [*lines, *([f"{count_of(days, 'day')} of kept metrics pruned"] if days else [])])
+
+
+def _pruned_sentence(pruned: Pruned, cut: datetime) -> str:
+    """Return how many polls went, and from when on everything is kept, with the reason where that is before the cut."""
+    told = f"{pruned.source}: {count_of(pruned.polls, 'poll')} pruned"
+    if pruned.kept_from is None:
+        return f"{told}: there is none before {cut:%Y-%m-%d %H:%M:%S} UTC"
+    kept = f"{told}; all from {pruned.kept_from:%Y-%m-%d %H:%M:%S} UTC on is kept"
+    return f"{kept}, as the state at {cut:%Y-%m-%d %H:%M:%S} UTC is read from there" if pruned.kept_from < cut else kept
 
 
 def export(
@@ -159,7 +188,7 @@ def export(
     finally:
         opened.close()
     document = {"folder": str(done.folder), "bytes": done.bytes_, "rows": done.rows}
-    _tell(document, as_json, [f"{done.rows['polls']:,} polls written to {done.folder}, {done.bytes_ / 1e6:,.1f} MB"])
+    _tell(document, as_json, [f"{count_of(done.rows['polls'], 'poll')} written to {done.folder}, {done.bytes_ / 1e6:,.1f} MB"])
 
 
 def import_(
@@ -168,12 +197,12 @@ def import_(
     as_json: JsonOption = False,
 ) -> None:
     """Take an export into a history, which is made if it is not there: what it lacks is added, nothing is there twice."""
-    opened = HistoryStore(store)
-    try:
-        told = import_history(opened, folder)
-    finally:
-        opened.close()
-    lines = [f"{one.source}: {one.polls:,} of {one.of_polls:,} polls were new, and {one.events:,} events" for one in told]
+    told = import_history(store, folder)
+    lines = [
+        f"{one.source}: {one.polls:,} of {count_of(one.of_polls, 'poll')} {'was' if one.polls == 1 else 'were'} new, "
+        f"and {count_of(one.events, 'event')}"
+        for one in told
+    ]
     _tell([asdict(one) for one in told], as_json, lines)
 
 
@@ -196,6 +225,7 @@ def collect(
 
     title, synthetic = about_exports(files)
     samples, _, problems = read_samples(export_files(files), mapping=None if mapping is None else load_mapping(mapping))
+    check_timed(samples)  # before a store is made for them
     opened = HistoryStore(store)
     try:
         kept = keep_samples(opened, samples, name=name, title=title, synthetic=synthetic)
@@ -205,7 +235,7 @@ def collect(
     for problem in problems:
         print(visible(f"{problem.level}: {problem.subject}: {problem.text}"), file=sys.stderr)
     document = {"changed_days": kept.days, "of_days": kept.of_days, "kept": _kept_document(whole)}
-    _tell(document, as_json, [f"{kept.days:,} of {kept.of_days:,} days changed", _kept_sentence(whole)])
+    _tell(document, as_json, [f"{kept.days:,} of {count_of(kept.of_days, 'day')} changed", _kept_sentence(whole)])
 
 
 def _kept_document(kept: KeptExport) -> dict[str, Any]:
@@ -216,7 +246,7 @@ def _kept_sentence(kept: KeptExport) -> str:
     span = "" if kept.first is None else f" from {kept.first:%Y-%m-%d %H:%M} to {kept.last:%Y-%m-%d %H:%M} UTC"
     asked = "" if kept.collected_to is None else f", collected up to {kept.collected_to:%Y-%m-%d %H:%M} UTC"
     made_up = " (made up)" if kept.synthetic else ""
-    return f"metrics of {kept.name}{made_up}: {kept.days:,} days{span}, {kept.bytes_ / 1e6:,.1f} MB{asked}"
+    return f"metrics of {kept.name}{made_up}: {count_of(kept.days, 'day')}{span}, {kept.bytes_ / 1e6:,.1f} MB{asked}"
 
 
 def _existing(store: str) -> HistoryStore:

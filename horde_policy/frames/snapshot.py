@@ -63,7 +63,7 @@ class Snapshot:
     synthetic
         Whether the data are made up, which is then said wherever they show.
     age_limit_s
-        Older than this counts as stale.
+        With figures older than this (``figures_at``) it counts as stale.
     workers
         Frame :data:`horde_policy.frames.workers.WORKERS`.
     models
@@ -92,3 +92,17 @@ class Snapshot:
     demand: pl.DataFrame | None = None
     problems: tuple[Problem, ...] = ()
     part_times: Mapping[str, datetime] = field(default_factory=dict)
+
+    @property
+    def figures_at(self) -> datetime:
+        """The older of the workers and the list of models, which every model's figures rest on: their age is counted from it.
+
+        A part that the figures can do without may be much older, and ages ``fetched_at`` alone. Where the parts' own times are
+        not known, it is ``fetched_at``.
+        """
+        return min((self.part_times[part] for part in ("workers", "models") if part in self.part_times), default=self.fetched_at)
+
+    @property
+    def complete_at(self) -> datetime:
+        """The instant of its newest part: what it says was first known then."""
+        return max([self.fetched_at, *self.part_times.values()])

@@ -6,12 +6,12 @@ was judged by, with an event for each change and, if a webhook is configured, a 
 
 import hashlib
 import json
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 
 import sqlalchemy as sa
 
-from horde_policy.board.alerts import DEFAULT_RULES, Alert, AlertChange, AlertRules, AlertState, evaluate
+from horde_policy.board.alerts import DEFAULT_RULES, Alert, AlertChange, AlertRules, AlertState, evaluate, evaluate_age
 from horde_policy.board.rows import Board, make_board
 from horde_policy.errors import InputError
 from horde_policy.frames.snapshot import Snapshot
@@ -24,12 +24,11 @@ from horde_policy.units import DEFAULT_MAX_CONTEXT_TOKENS, DEFAULT_MAX_LENGTH_TO
 __all__ = ["AlertKeeper", "Judged", "alert_sentence", "firing_alerts", "stored_alerts"]
 
 _SENTENCES = {
-    "at_floor": "{model}: the allowance is at the floor",
-    "no_worker": "{model}: no eligible worker is online",
-    "small_free_request": "{model}: the largest free request is too small, or there is none",
-    "stale": "the data are stale",
+    "at_floor": "{model}: the allowance {is_} at the floor",
+    "no_worker": "{model}: no eligible worker {is_} online",
+    "small_free_request": "{model}: the largest free request {is_} too small",
+    "stale": "the data {are} stale",
 }
-_ENDINGS = {"fired": "", "resolved": ": no longer so", "forgotten": ": the model was not seen again and is forgotten"}
 
 
 def alert_sentence(change: AlertChange) -> str:
@@ -41,8 +40,14 @@ def alert_sentence(change: AlertChange) -> str:
     'm: the allowance is at the floor, since 2026-11-29 12:00:00 UTC'
     """
     alert = change.alert
-    text = _SENTENCES[alert.rule].format(model=alert.model) + _ENDINGS[change.kind]
-    return f"{text}, since {alert.since:%Y-%m-%d %H:%M:%S} UTC"
+    is_, are = ("was", "were") if change.kind == "resolved" else ("is", "are")
+    text = _SENTENCES[alert.rule].format(model=alert.model, is_=is_, are=are)
+    since, at = (f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC" for moment in (alert.since, change.at))
+    if change.kind == "resolved":
+        left = "; since then no eligible worker is online" if change.instead == "no_worker" else ""
+        return f"{text}, from {since} to {at}{left}"
+    forgotten = f"; not seen again by {at}, the model is forgotten" if change.kind == "forgotten" else ""
+    return f"{text}, since {since}{forgotten}"
 
 
 def _message(source: str, change: AlertChange) -> tuple[str, str]:
@@ -59,6 +64,7 @@ def _message(source: str, change: AlertChange) -> tuple[str, str]:
         "since": alert.since.isoformat(),
         "fired_at": None if alert.fired_at is None else alert.fired_at.isoformat(),
         "at": change.at.isoformat(),
+        "instead": change.instead,
         "text": alert_sentence(change),
     }
     return key, json.dumps(body)
@@ -66,13 +72,12 @@ def _message(source: str, change: AlertChange) -> tuple[str, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """What a look told of the alerts: their next state, what to store of it, and the board it was judged by."""
+    """What a look told of the alerts: their next state, and what to store of it."""
 
     state: AlertState
     changes: tuple[AlertChange, ...]
     events: tuple[Event, ...]
     record: AlertRecord
-    board: Board
 
 
 class AlertKeeper:
@@ -102,8 +107,7 @@ class AlertKeeper:
         self._context_tokens = context_tokens
         self._rules = rules
         self._deliver = deliver
-        self._state: AlertState | None = None
-        self._board: Board | None = None
+        self._state, self._source = AlertState(), ""
 
     def resume(self, store: HistoryStore, source: str) -> None:
         """Take up what the store says of the source's alerts and of its last look; again whenever another may have written.
@@ -116,8 +120,10 @@ class AlertKeeper:
         state = stored_alerts(store, source)
         spans = {span.name: span.last for span in sources_in(store)}
         last = spans.get(source)
-        self._board = None if last is None else self._read(snapshot_at(store, last, source))
-        self._state = state
+        if state.fresh_until is None and last is not None:  # polls, but nothing or nothing of this version told of them
+            held = snapshot_at(store, last, source)
+            state = replace(state, fresh_until=held.figures_at + timedelta(seconds=held.age_limit_s))
+        self._state, self._source = state, source
 
     def _read(self, snapshot: Snapshot) -> Board:
         return make_board(
@@ -126,11 +132,14 @@ class AlertKeeper:
 
     def judge(self, snapshot: Snapshot | None, now: datetime) -> Judged | None:
         """Return what a look tells; without a snapshot, what the age of the last one tells. Null while there was never one."""
-        board = self._board if snapshot is None else self._read(snapshot)
-        if board is None:
+        if snapshot is not None:
+            state, changes = evaluate(self._state, self._read(snapshot), now, self._rules)
+            source = self._source = snapshot.source
+        elif self._state.fresh_until is not None:
+            state, changes = evaluate_age(self._state, now, self._rules)
+            source = self._source
+        else:
             return None
-        state, changes = evaluate(self._state or AlertState(), board, now, self._rules)
-        source = board.snapshot.source
         return Judged(
             state=state,
             changes=changes,
@@ -139,12 +148,11 @@ class AlertKeeper:
                 state=json.dumps(state.stored(), separators=(",", ":")),
                 deliveries=tuple(_message(source, change) for change in changes) if self._deliver else (),
             ),
-            board=board,
         )
 
     def accept(self, judged: Judged) -> None:
         """Go on from what was judged: it is stored now."""
-        self._state, self._board = judged.state, judged.board
+        self._state = judged.state
 
 
 def stored_alerts(store: HistoryStore, source: str | None = None) -> AlertState:

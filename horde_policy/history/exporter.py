@@ -139,10 +139,14 @@ class BoardCollector(Collector):
         yield _one("allowance_ceiling_tokens", "Setting: the allowance at a short wait.", self._settings.ceiling_tokens)
         if snapshot is None:
             return
-        age_s = (self._clock.now() - snapshot.fetched_at).total_seconds()
+        age_s = (self._clock.now() - snapshot.figures_at).total_seconds()
         info = {"source": label_of(snapshot.source), "synthetic": str(snapshot.synthetic).lower()}
         yield InfoMetricFamily(f"{PREFIX}_source", "The horde that is recorded, and whether its data are made up.", info)
-        yield _one("snapshot_age_seconds", "Age of the oldest part of the latest snapshot.", max(0.0, age_s))
+        yield _one(
+            "snapshot_age_seconds",
+            "Age of the workers and the list of models of the latest snapshot, whichever is older.",
+            max(0.0, age_s),
+        )
         yield _one("snapshot_age_limit_seconds", "Older than this a snapshot is stale.", snapshot.age_limit_s)
         if age_s <= snapshot.age_limit_s:
             yield from _model_metrics(self._read(snapshot).rows)

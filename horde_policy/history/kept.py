@@ -94,8 +94,7 @@ def keep_samples(
     StoreError
         Nothing was kept.
     """
-    if (samples.runs["t_from"] == UNTIMED).any():
-        raise InputError("export", "", "samples without timestamps", "cannot be kept: say scraped_at in a mapping")
+    check_timed(samples)
     by_day = samples.runs.with_columns(day=pl.col("t_from") // DAY_US).partition_by("day", as_dict=True, include_key=False)
     changed = 0
     with store.writing() as connection:
@@ -103,6 +102,18 @@ def keep_samples(
         for (day,), runs in sorted(by_day.items(), key=lambda item: int(item[0][0])):
             changed += _keep_day(connection, store, export, int(day), Samples(samples.keys, runs))
     return Kept(changed, len(by_day))
+
+
+def check_timed(samples: Samples) -> None:
+    """Refuse samples that cannot be kept.
+
+    Raises
+    ------
+    InputError
+        Samples have no time: nothing of them can be merged.
+    """
+    if (samples.runs["t_from"] == UNTIMED).any():
+        raise InputError("export", "", "samples without timestamps", "cannot be kept: say scraped_at in a mapping")
 
 
 def _export_id(connection: sa.Connection, name: str, title: str, *, synthetic: bool, collected_to: datetime | None) -> int:

@@ -57,7 +57,7 @@ def poll_instant(snapshot: Snapshot) -> datetime:
 
     The server's totals turn over once a minute, its lists sooner: two polls may share their oldest part and still differ.
     """
-    return max([snapshot.fetched_at, *snapshot.part_times.values()])
+    return snapshot.complete_at
 
 
 @dataclass(frozen=True, slots=True)

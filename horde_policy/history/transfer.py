@@ -41,13 +41,16 @@ class Imported:
     events: int
 
 
-def import_history(store: HistoryStore, folder: Path) -> tuple[Imported, ...]:
+def import_history(store: HistoryStore | str, folder: Path) -> tuple[Imported, ...]:
     """Take an export into a store; return what was added, a source each.
+
+    The export is read and checked before anything is written.
 
     Parameters
     ----------
     store
-        May be written by a recorder meanwhile, which waits.
+        May be written by a recorder meanwhile, which waits. By its name: opened once the export is checked, and made if it is
+        not there, so that a broken export leaves no store behind.
     folder
         Of :func:`horde_policy.history.export.export_history`.
 
@@ -59,6 +62,16 @@ def import_history(store: HistoryStore, folder: Path) -> tuple[Imported, ...]:
         Nothing was taken in.
     """
     sources, frames = read_export(folder)
+    if isinstance(store, str):
+        opened = HistoryStore(store)
+        try:
+            return _taken(opened, sources, frames)
+        finally:
+            opened.close()
+    return _taken(store, sources, frames)
+
+
+def _taken(store: HistoryStore, sources: Mapping[str, bool], frames: Mapping[str, pl.DataFrame]) -> tuple[Imported, ...]:
     told = []
     with store.numbering() as connection:
         for source, synthetic in sorted(sources.items()):

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
@@ -24,7 +24,7 @@ from horde_policy.history.tables import (
     WORKER_STATES,
 )
 
-__all__ = ["Pruned", "Retention", "SourceInfo", "StoreInfo", "compact", "prune", "store_info"]
+__all__ = ["Gap", "Pruned", "Retention", "SourceInfo", "StoreInfo", "compact", "prune", "store_info"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,14 +129,27 @@ def compact(store: HistoryStore) -> None:
         connection.exec_driver_sql("VACUUM")
 
 
+class Gap(NamedTuple):
+    """Between two polls where others are missing: from when to when nothing was recorded, and why."""
+
+    from_: datetime
+    to: datetime
+    reason: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceInfo:
-    """A source of a store: its span, its gaps and how long they are in all, and its events by kind."""
+    """A source of a store: its span, its gaps in the order of time and how long they are in all, and its events by kind."""
 
     span: SourceSpan
-    gaps: int
+    gap_list: tuple[Gap, ...]
     gap_s: float
     events: dict[str, int]
+
+    @property
+    def gaps(self) -> int:
+        """How many gaps there are."""
+        return len(self.gap_list)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,11 +193,13 @@ def store_info(store: HistoryStore, *, check: bool = False) -> StoreInfo:
 
 def _source_info(connection: sa.Connection, span: SourceSpan) -> SourceInfo:
     number = sa.select(SOURCES.c.source).where(SOURCES.c.name == span.name).scalar_subquery()
-    length = sa.func.coalesce(sa.func.sum(GAPS.c.to_us - GAPS.c.from_us), 0)
-    gaps, gap_us = connection.execute(sa.select(sa.func.count(), length).where(GAPS.c.source == number)).one()
+    g = GAPS.c
+    rows = connection.execute(sa.select(g.from_us, g.to_us, g.reason).where(g.source == number).order_by(g.from_us)).all()
+    gaps = tuple(Gap(from_microseconds(row.from_us), from_microseconds(row.to_us), str(row.reason)) for row in rows)
+    gap_us = sum(int(row.to_us) - int(row.from_us) for row in rows)
     kinds = sa.select(EVENTS.c.kind, sa.func.count()).where(EVENTS.c.source == number).group_by(EVENTS.c.kind)
     events = {str(kind): int(count) for kind, count in connection.execute(kinds.order_by(EVENTS.c.kind))}
-    return SourceInfo(span=span, gaps=int(gaps), gap_s=float(gap_us) / 1e6, events=events)
+    return SourceInfo(span=span, gap_list=gaps, gap_s=gap_us / 1e6, events=events)
 
 
 def _size(connection: sa.Connection, store: HistoryStore) -> int:

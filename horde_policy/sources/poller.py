@@ -60,8 +60,8 @@ class Look:
     polls: int
 
     def age_s(self, now: datetime) -> float | None:
-        """Return how old the snapshot is; null without one."""
-        return None if self.snapshot is None else (now - self.snapshot.fetched_at).total_seconds()
+        """Return how old the snapshot's figures are; null without one."""
+        return None if self.snapshot is None else (now - self.snapshot.figures_at).total_seconds()
 
     def sentence(self) -> str:
         """Return the state as people read it: what is wrong, since when, and what stands meanwhile.
@@ -75,7 +75,7 @@ class Look:
             return "Waiting for the first answer"
         if self.state == "ok" or self.snapshot is None:
             return self.error or "Up to date"
-        last = f"last good value of {self.snapshot.fetched_at.astimezone(UTC):%H:%M:%S} UTC"
+        last = f"last good value of {self.snapshot.figures_at.astimezone(UTC):%H:%M:%S} UTC"
         if self.error is None:
             return last[0].upper() + last[1:]
         return f"{self.error}; {last}"
@@ -236,7 +236,7 @@ class Poller:
             return "throttled" if record.throttled else "failing"
         if record.good is None:
             return "waiting"
-        age_s = (self._clock.now() - record.good.fetched_at).total_seconds()
+        age_s = (self._clock.now() - record.good.figures_at).total_seconds()
         return "stale" if record.good.source_kind == "live" and age_s > record.good.age_limit_s else "ok"
 
 

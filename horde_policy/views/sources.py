@@ -150,10 +150,10 @@ def _age_cell(source: SourceFigures, now: datetime) -> grid.Cell:
     snapshot = source.snapshot
     if snapshot is None:
         return NOT_REPORTED
-    at = instant(snapshot.fetched_at)
+    at = instant(snapshot.figures_at)
     if source.kind not in ("live", "demo"):
         return at
-    old = max(0.0, (now - snapshot.fetched_at.astimezone(UTC)).total_seconds())
+    old = max(0.0, (now - snapshot.figures_at.astimezone(UTC)).total_seconds())
     return {"text": f"{age(old)} ago", "sub": at}
 
 

@@ -17,6 +17,7 @@ __all__ = [
     "clock_time",
     "code_span",
     "count",
+    "count_of",
     "escape_html",
     "escape_markdown",
     "escape_plotly",
@@ -131,6 +132,15 @@ def count(number: float | None) -> str:
     ('1,234,567', '0', '—')
     """
     return NOT_REPORTED if number is None else f"{number:,.0f}"
+
+
+def count_of(number: int, noun: str) -> str:
+    """Return a whole number of things whose plural ends in s.
+
+    >>> count_of(1, "gap"), count_of(0, "gap"), count_of(1200, "poll")
+    ('1 gap', '0 gaps', '1,200 polls')
+    """
+    return f"{count(number)} {noun}{'' if number == 1 else 's'}"
 
 
 def tokens(number: float | None) -> str:

@@ -6,8 +6,9 @@ import plotly.graph_objects as go
 
 from horde_policy.board.detail import SizeStep
 from horde_policy.settings import AllowanceSettings
-from horde_policy.views.figures.style import ACCENT, FAINT, STATE_COLOURS, TEXT, Mode, base_figure, draw_beneath
+from horde_policy.views.figures.style import ACCENT, FAINT, STATE_COLOURS, TEXT, Mode, base_figure, draw_beneath, key_below
 from horde_policy.views.text import count
+from horde_policy.views.words import STATES
 
 __all__ = ["add_rules_over_sizes", "fig_sizes", "sizes_alt"]
 
@@ -50,7 +51,8 @@ def fig_sizes(
 
     Notes
     -----
-    A span whose allowance is not known leaves a gap. Spans that no worker takes are drawn dotted at the floor.
+    A span whose allowance is not known leaves a gap. Spans that no worker takes are drawn dotted at the floor. The key below the
+    plot names the diagonal, the point, and the colour of each state that is drawn.
     """
     figure = base_figure(height_px=330)
     taken = [step.to_tokens for step in steps if step.eligible_workers]
@@ -68,9 +70,19 @@ def fig_sizes(
         annotation_position="top right",
         annotation_font={"size": 11, "color": FAINT[mode]},
     )
+    _draw_key(figure)
     figure.update_xaxes(title={"text": "size asked for (tokens)"}, range=[0, end])
     figure.update_yaxes(title={"text": "free output allowance (tokens)"}, range=[0, settings.ceiling_tokens * 1.12])
     return figure
+
+
+def _draw_key(figure: go.Figure) -> None:
+    """Name each kind of line, and the point, once below the plot."""
+    key_below(figure, rows=2)
+    named: set[str] = set()
+    for trace in figure.data:
+        trace.showlegend = trace.name not in named
+        named.add(trace.name)
 
 
 def _draw_diagonal(figure: go.Figure, end: float, mode: Mode) -> None:
@@ -78,7 +90,7 @@ def _draw_diagonal(figure: go.Figure, end: float, mode: Mode) -> None:
         x=[0, end],
         y=[0, end],
         mode="lines",
-        name="size",
+        name="size asked for, as an allowance",
         line={"color": FAINT[mode], "width": 1, "dash": "dash"},
         hoverinfo="skip",
     )
@@ -93,7 +105,7 @@ def _draw_step(figure: go.Figure, step: SizeStep, end: float, mode: Mode) -> Non
         x=span,
         y=[allowance, allowance],
         mode="lines",
-        name=f"up to {count(step.to_tokens)}",
+        name="no worker takes it" if nobody else f"allowance: {STATES[step.state].label}",
         line={"color": STATE_COLOURS[mode][step.state], "width": 2 if nobody else 4, "dash": "dot" if nobody else "solid"},
         hovertemplate=(
             f"{count(step.from_tokens)} to {count(step.to_tokens)} tokens: {count(allowance)} free, {workers}<extra></extra>"

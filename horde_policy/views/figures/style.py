@@ -26,6 +26,7 @@ __all__ = [
     "base_figure",
     "draw_beneath",
     "draw_marks",
+    "key_below",
     "utc_axis",
 ]
 
@@ -109,13 +110,25 @@ def draw_beneath(
     [('other', True), ('own', False)]
     """
     if not figure.layout.showlegend:
-        figure.update_traces(showlegend=False)
-        legend = {"orientation": "h", "x": 0, "xanchor": "left", "y": -0.26, "yanchor": "top", "itemwidth": 44}
-        still = {"itemclick": False, "itemdoubleclick": False}
-        figure.update_layout(showlegend=True, legend=legend | still, height=(figure.layout.height or 320) + 30)
+        key_below(figure)
     line = {"color": FAINT[mode], "width": 1.4, "dash": dash}
-    figure.add_scatter(x=x, y=y, mode="lines", name=name, line=line, hovertemplate=hover, showlegend=True)
+    figure.add_scatter(x=x, y=y, mode="lines", name=name, line=line, hovertemplate=hover, showlegend=True, legendrank=1001)
     figure.data = (figure.data[-1], *figure.data[:-1])
+
+
+def key_below(figure: go.Figure, *, rows: int = 1) -> None:
+    """Give the figure a legend below its plot, with room for so many rows, and nothing in it yet.
+
+    >>> figure = base_figure(height_px=300)
+    >>> key_below(figure)
+    >>> figure.layout.height, figure.layout.showlegend
+    (330, True)
+    """
+    figure.update_traces(showlegend=False)
+    legend = {"orientation": "h", "x": 0, "xanchor": "left", "y": -0.26, "yanchor": "top", "itemwidth": 44}
+    still = {"itemclick": False, "itemdoubleclick": False}
+    height_px = (figure.layout.height or 320) + 10 + 20 * rows
+    figure.update_layout(showlegend=True, legend=legend | still, height=height_px)
 
 
 def draw_marks(

@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -110,6 +111,38 @@ def test_a_source_that_stands_still_fires_stale_and_nothing_else() -> None:
     assert watch.firing == [("stale", None)]
     assert watch.state.firing[0].since == at(120)
     assert watch.see(look(4010, FLOOR), 4011) == [("resolved", "stale", None)]
+
+
+def of_parts(board: Board, **times_s: float) -> Board:
+    times = {part: at(seconds) for part, seconds in times_s.items()}
+    return replace(board, snapshot=replace(board.snapshot, fetched_at=min(times.values()), part_times=times))
+
+
+def test_an_alert_is_of_the_look_that_told_it_whatever_the_oldest_part_is() -> None:
+    watch = Watch()
+    watch.see(of_parts(look(0), workers=0, models=0, modes=0))
+    watch.see(of_parts(look(60, workers=[]), workers=50, models=60, modes=0), 60)
+    assert [(alert.rule, alert.since) for alert in watch.state.firing] == [("no_worker", at(60))]
+
+
+@pytest.mark.parametrize(("older", "stale"), [("workers", True), ("models", True), ("modes", False), ("totals", False)])
+def test_only_what_figures_rest_on_makes_data_stale(older: str, stale: bool) -> None:
+    watch = Watch()
+    told = watch.see(of_parts(look(0), **{"workers": 0, "models": 0, older: -121}), 0)
+    assert told == ([("fired", "stale", None)] if stale else [])
+    if stale:
+        assert watch.state.firing[0].since == at(-1)
+
+
+def test_a_list_of_models_that_stands_still_adds_nothing_to_a_duration() -> None:
+    watch = Watch()
+    for seconds in range(0, 570, 30):
+        watch.see(of_parts(look(seconds, FLOOR), workers=seconds, models=seconds), seconds)
+    for seconds in range(570, 660, 30):
+        assert watch.see(of_parts(look(seconds, FLOOR), workers=seconds, models=540), seconds) == []
+    told = watch.see(of_parts(look(660, FLOOR), workers=660, models=660), 660)
+    assert told == [("fired", "at_floor", "m")]
+    assert watch.state.firing[0].fired_at == at(660)
 
 
 def test_what_fires_goes_on_while_the_data_are_stale() -> None:

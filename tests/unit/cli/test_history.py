@@ -8,6 +8,7 @@ from typing import Any
 import polars as pl
 import pytest
 
+from horde_policy.cli.history import GAPS_SHOWN
 from horde_policy.cli.main import EXIT_BAD_INPUT, main
 from horde_policy.frames.fleet import FLEET
 from horde_policy.history.claims import Standing, note_standing, take_lease
@@ -56,7 +57,24 @@ def test_info_tells_what_a_history_holds(store: str, capsys: pytest.CaptureFixtu
     assert main(["history", "info", store]) == 0
     text = capsys.readouterr().out
     assert f"made up: {POLLS} polls from 2026-11-29 12:00:00" in text
-    assert "1 gaps, 0.0 h in all" in text
+    assert "; 1 gap, 30 s in all" in text
+    assert "  gap of 30 s from 2026-11-29 12:49:30 to 2026-11-29 12:50:00 UTC: away [red]and back" in text
+    away = {"from": "2026-11-29T12:49:30+00:00", "to": "2026-11-29T12:50:00+00:00", "reason": "away [red]and back"}
+    assert source["gap_list"] == [away]
+
+
+def test_many_gaps_are_listed_from_the_last_back(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    opened = HistoryStore(tmp_path / "history.sqlite", durable=False)
+    for number, made in enumerate(changing(GAPS_SHOWN + 3, seed=2)):
+        opened.write(made, gap_reason=f"reason {number}.")
+    opened.close()
+    assert main(["history", "info", opened.name.removeprefix("sqlite:///")]) == 0
+    text = capsys.readouterr().out
+    assert f"; {GAPS_SHOWN + 2} gaps, 11 min in all" in text
+    assert "  2 earlier gaps: --json lists all" in text
+    assert text.count("  gap of 30 s from ") == GAPS_SHOWN
+    assert "reason 2." not in text
+    assert text.index("reason 3.") < text.index(f"reason {GAPS_SHOWN + 2}.")
 
 
 def test_info_shows_how_a_recorder_stands_and_what_is_damaged(store: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -92,10 +110,35 @@ def test_an_export_and_its_import_by_command(store: str, tmp_path: Path, capsys:
     assert "cannot be read" in refused(capsys, "history", "import", other, str(tmp_path))
 
 
+@pytest.mark.parametrize(
+    "about",
+    [None, "{", "[]", '{"format": "horde_policy history", "version": 9}', '{"format": "horde_policy history", "version": 1}'],
+)
+def test_an_import_that_is_refused_leaves_no_store_behind(
+    store: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], about: str | None
+) -> None:
+    folder, other = tmp_path / "out", tmp_path / "other.sqlite"
+    answer(capsys, "history", "export", store, "--out", str(folder))
+    if about is None:
+        (folder / "gaps.parquet").unlink()
+    else:
+        (folder / "about.json").write_text(about, encoding="utf-8")
+    refused(capsys, "history", "import", str(other), str(folder))
+    assert not list(tmp_path.glob("other.sqlite*"))
+
+
 def test_pruning_by_command(store: str, capsys: pytest.CaptureFixture[str]) -> None:
     cut = (START + timedelta(seconds=30 * (POLLS - 1))).isoformat()
-    assert "one of them" in refused(capsys, "history", "prune", store)
-    assert "one of them" in refused(capsys, "history", "prune", store, "--keep-days", "3", "--before", cut)
+    assert "'neither --keep-days nor --before' is given: give one" in refused(capsys, "history", "prune", store)
+    both = refused(capsys, "history", "prune", store, "--keep-days", "3", "--before", cut)
+    assert "'both --keep-days and --before' is given: give one" in both
+    assert main(["history", "prune", store, "--before", "2026-11-29T12:10:00Z"]) == 0
+    assert capsys.readouterr().out == (
+        "made up: 0 polls pruned; all from 2026-11-29 12:00:00 UTC on is kept, "
+        "as the state at 2026-11-29 12:10:00 UTC is read from there\n"
+    )
+    assert main(["history", "prune", store, "--before", "2026-11-01"]) == 0
+    assert capsys.readouterr().out == "made up: 0 polls pruned: there is none before 2026-11-01 00:00:00 UTC\n"
     assert "must be above 0" in refused(capsys, "history", "prune", store, "--keep-days", "-1")
     assert "'nobody' is not in the store" in refused(capsys, "history", "prune", store, "--before", cut, "--source", "nobody")
     (told,) = answer(capsys, "history", "prune", store, "--before", cut, "--compact")
@@ -118,7 +161,7 @@ def test_a_fleet_of_recorded_days_by_command(store: str, tmp_path: Path, capsys:
     assert main(["fleet", "from-history", store, "--out", str(out), "--json"]) == 0
     printed = capsys.readouterr()
     stamp = json.loads(printed.out)
-    assert "1 gaps" in printed.err
+    assert "in 1 gap, 30 s in all" in printed.err
     frame = pl.read_parquet(out)
     opened = HistoryStore(store, read_only=True)
     wanted = fleet_from_history(opened, START, START + timedelta(days=1)).frame

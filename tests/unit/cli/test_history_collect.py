@@ -86,6 +86,16 @@ def test_what_makes_no_sense_is_refused(store: str, capsys: pytest.CaptureFixtur
     assert answer(capsys, "history", "info", empty)["exports"] == []
 
 
+def test_what_cannot_be_kept_leaves_no_store_behind(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    untimed = tmp_path / "metrics.prom"
+    name = "horde_text_free_allowance_decisions"
+    untimed.write_text(f'# TYPE {name} counter\n{name}{{horde_outcome="free"}} 3\n', encoding="utf-8")
+    store = tmp_path / "history.sqlite"
+    capsys.readouterr()
+    assert "cannot be kept: say scraped_at" in refused(capsys, "history", "collect", str(store), str(untimed))
+    assert not list(tmp_path.glob("history.sqlite*"))
+
+
 def test_kept_metrics_are_pruned_with_the_rest(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     path = str(tmp_path / "history.sqlite")
     assert main(["history", "collect", path, EXPORTS[0]]) == 0
@@ -93,7 +103,7 @@ def test_kept_metrics_are_pruned_with_the_rest(capsys: pytest.CaptureFixture[str
     before = answer(capsys, "history", "info", path)["exports"][0]
     cut = before["last"][:10] + "T00:00:00Z"
     assert main(["history", "prune", path, "--before", cut]) == 0
-    assert "days of kept metrics pruned" in capsys.readouterr().out
+    assert " of kept metrics pruned" in capsys.readouterr().out
     after = answer(capsys, "history", "info", path)["exports"][0]
     assert 0 < after["days"] < before["days"]
     assert after["last"] == before["last"]

@@ -15,9 +15,10 @@ from horde_policy.clock import FixedClock
 from horde_policy.errors import ConfigError, SourceUnavailable, StoreError
 from horde_policy.frames.snapshot import Snapshot, SourceKind
 from horde_policy.history.alerting import AlertKeeper, firing_alerts, stored_alerts
-from horde_policy.history.reading import events_between
+from horde_policy.history.reading import events_between, snapshot_at
 from horde_policy.history.recorder import Recorder
 from horde_policy.history.store import HistoryStore
+from horde_policy.history.tables import ALERT_STATES
 from horde_policy.history.webhook import WebhookSender, checked_webhook
 from horde_policy.settings import AllowanceSettings
 from tests.unit.board.made import listed, snapshot, worker
@@ -38,13 +39,18 @@ class Queue:
     def __init__(self, clock: FixedClock) -> None:
         self.clock = clock
         self.queued = 0.0
+        self.fleet = [worker("w")]
+        self.ages_s: dict[str, float] = {}
         self.failing: Exception | None = None
 
     def load(self) -> Snapshot:
         if self.failing is not None:
             raise self.failing
-        made = snapshot([worker("w")], [listed("m", self.queued, 1.0)], at=self.clock.now())
-        return replace(made, source=self.name)
+        now = self.clock.now()
+        oldest = now - timedelta(seconds=max(self.ages_s.values(), default=0.0))
+        made = snapshot(self.fleet, [listed("m", self.queued, 1.0)] if self.fleet else [], at=oldest)
+        times = {part: now - timedelta(seconds=age_s) for part, age_s in self.ages_s.items()}
+        return replace(made, source=self.name, part_times=times)
 
 
 class Watch:
@@ -109,7 +115,9 @@ def test_ten_minutes_at_the_floor_fire_once_with_since_when(watch: Watch) -> Non
     assert watch.told() == [("m: the allowance is at the floor, since 2026-11-29 12:01:30 UTC", 690.0)]
     watch.go(1, queued=0.0)
     assert watch.firing() == []
-    assert watch.told()[1:] == [("m: the allowance is at the floor: no longer so, since 2026-11-29 12:01:30 UTC", 840.0)]
+    assert watch.told()[1:] == [
+        ("m: the allowance was at the floor, from 2026-11-29 12:01:30 UTC to 2026-11-29 12:14:00 UTC", 840.0)
+    ]
 
 
 @pytest.mark.parametrize("every", [1, 3, 7])
@@ -140,7 +148,7 @@ def test_a_poll_that_is_not_stored_tells_nothing_twice(watch: Watch, monkeypatch
     assert len(before) == 1
     assert [text.partition(",")[0] for text, _ in watch.told()] == [
         "m: the allowance is at the floor",
-        "m: the allowance is at the floor: no longer so",
+        "m: the allowance was at the floor",
     ]
 
 
@@ -157,8 +165,76 @@ def test_a_source_that_stays_away_fires_stale_though_no_poll_is_stored(watch: Wa
     assert watch.firing() == []
     assert [text for text, _ in watch.told()] == [
         "the data are stale, since 2026-11-29 12:02:30 UTC",
-        "the data are stale: no longer so, since 2026-11-29 12:02:30 UTC",
+        "the data were stale, from 2026-11-29 12:02:30 UTC to 2026-11-29 12:07:30 UTC",
     ]
+
+
+def test_since_when_is_told_as_the_history_tells_it_though_an_old_part_stands(watch: Watch) -> None:
+    """Modes that answer no more, whose last answer stands, and a queue's list that is older than the workers."""
+    watch.source.ages_s = {"workers": 0.0, "models": 10.0, "modes": 110.0}
+    watch.go(3)
+    watch.source.fleet = [worker("w", maintenance=True)]
+    watch.go(1)
+    (alert,) = firing_alerts(watch.store)
+    assert (alert.rule, alert.since) == ("no_worker", START + timedelta(seconds=90))
+
+    def served(at: datetime) -> bool:
+        made = snapshot_at(watch.store, at)
+        assert made.fetched_at < at, "the stamp is that of the oldest part"
+        return make_board(made, AllowanceSettings()).by_model["m"].measure.eligible_workers > 0
+
+    assert not served(alert.since)
+    assert served(alert.since - timedelta(microseconds=1))
+
+
+def test_a_part_that_figures_do_without_never_makes_the_data_stale_not_even_after_a_restart(watch: Watch) -> None:
+    watch.source.ages_s = {"workers": 0.0, "models": 20.0, "modes": 119.0}
+    watch.go(2)
+    watch.source.failing = SourceUnavailable("made up", "no answer")
+    watch.restart()
+    watch.go(3)
+    assert watch.firing() == []
+    watch.go(1)
+    assert watch.firing() == [("stale", None, 30.0 - 20.0 + 120.0)]
+
+
+def test_a_state_of_an_earlier_version_is_stale_by_its_last_poll(watch: Watch) -> None:
+    watch.go(2)
+    with watch.store.writing() as connection:
+        body = json.loads(str(connection.exec_driver_sql("SELECT body FROM history_alert_state").scalar_one()))
+        del body["fresh_until"]
+        connection.execute(ALERT_STATES.update().values(body=json.dumps(body)))
+    watch.restart()
+    watch.source.failing = SourceUnavailable("made up", "no answer")
+    watch.go(10)
+    assert watch.firing() == [("stale", None, 150.0)]
+
+
+def test_what_ends_as_the_last_worker_leaves_says_so_and_tells_from_when_to_when(tmp_path: Path) -> None:
+    watch = Watch(tmp_path / "history.sqlite", deliver=True)
+    watch.source.fleet = [worker("w", max_length=400)]
+    watch.go(2)
+    watch.source.fleet = []
+    watch.go(1)
+    watch.source.fleet = [worker("w")]
+    watch.go(1)
+    assert [text for text, _ in watch.told()] == [
+        "m: the largest free request is too small, since 2026-11-29 12:00:00 UTC",
+        "m: no eligible worker is online, since 2026-11-29 12:01:00 UTC",
+        "m: the largest free request was too small, from 2026-11-29 12:00:00 UTC to 2026-11-29 12:01:00 UTC; "
+        "since then no eligible worker is online",
+        "m: no eligible worker was online, from 2026-11-29 12:01:00 UTC to 2026-11-29 12:01:30 UTC",
+    ]
+    with watch.store.reading() as connection:
+        rows = connection.exec_driver_sql("SELECT body FROM history_delivery ORDER BY delivery")
+        bodies = [json.loads(str(row[0])) for row in rows]
+    assert [(body["rule"], body["kind"], body["instead"]) for body in bodies] == [
+        ("small_free_request", "fired", None),
+        ("no_worker", "fired", None),
+        ("small_free_request", "resolved", "no_worker"),
+        ("no_worker", "resolved", None),
+    ]
+    watch.store.close()
 
 
 def test_the_recorder_tells_what_the_state_machine_tells(tmp_path: Path) -> None:

@@ -110,6 +110,15 @@ def test_what_is_not_known_has_no_sample_and_zero_is_a_zero(scraped: Scraped) ->
     assert scraped.samples()["horde_policy_model_queued_tokens", (("model", "m"),)] == 0.0
 
 
+def test_an_old_part_that_the_figures_do_without_does_not_age_them(scraped: Scraped) -> None:
+    times = {"workers": AT, "models": AT - timedelta(seconds=10), "modes": AT - timedelta(seconds=119)}
+    made = snapshot([worker("w")], [listed("m", 0.0, 1.0)], at=min(times.values()))
+    scraped.snapshot = replace(made, part_times=times)
+    scraped.clock.advance(110)
+    assert scraped.samples()["horde_policy_snapshot_age_seconds", ()] == 120.0
+    assert scraped.models() == {"m"}
+
+
 def test_old_data_end_the_models_and_their_age_goes_on(scraped: Scraped) -> None:
     assert not [name for name, _ in scraped.samples() if "snapshot" in name or "_model_" in name], "nothing yet"
     scraped.snapshot = snapshot([worker("a", "m")], [listed("m")])

@@ -34,13 +34,16 @@ class Scripted:
         self.refresh_s = refresh_s
         self.clock = clock
         self.error: Exception | None = None
+        self.ages_s: dict[str, float] = {}
         self.loads: list[datetime] = []
 
     def load(self) -> Snapshot:
         self.loads.append(self.clock.now())
         if self.error is not None:
             raise self.error
-        return replace(SNAPSHOT, source_kind=self.kind, fetched_at=self.clock.now())
+        now = self.clock.now()
+        times = {part: now - timedelta(seconds=self.ages_s.get(part, 0.0)) for part in SNAPSHOT.part_times}
+        return replace(SNAPSHOT, source_kind=self.kind, fetched_at=min(times.values()), part_times=times)
 
 
 @pytest.fixture
@@ -331,3 +334,13 @@ def test_pollers_are_shared_and_made_when_first_chosen(clock: FixedClock) -> Non
     assert {key: poller.peek().polls for key, poller in pollers.started().items()} == {"a": 0, "b": 1}
     with pytest.raises(InputError, match="must be one of"):
         pollers.poller("nowhere")
+
+
+@pytest.mark.parametrize(("old", "state"), [("workers", "stale"), ("models", "stale"), ("modes", "ok"), ("performance", "ok")])
+def test_only_an_old_part_that_figures_rest_on_makes_a_snapshot_stale(
+    poller: Poller, source: Scripted, clock: FixedClock, old: str, state: str
+) -> None:
+    source.ages_s = {old: 121.0}
+    look = poller.latest()
+    assert look.state == state
+    assert look.age_s(clock.now()) == (121.0 if state == "stale" else 0.0)

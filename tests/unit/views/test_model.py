@@ -7,7 +7,7 @@ from horde_policy.board.pool import Fleet
 from horde_policy.settings import AllowanceSettings
 from horde_policy.sources.demo import DEMO_FOLDER
 from horde_policy.sources.recorded import load_recorded
-from horde_policy.views.figures.sizes import fig_sizes, sizes_alt
+from horde_policy.views.figures.sizes import add_rules_over_sizes, fig_sizes, sizes_alt
 from horde_policy.views.model import (
     SCENARIO_COLUMNS,
     WORKER_COLUMNS,
@@ -148,12 +148,35 @@ def test_the_steps_are_drawn_with_their_state_and_the_largest_free_request_on_th
     made = model_detail(fleet, ("m",), 80)
     largest = made.measure.largest_free_request_tokens
     figure = fig_sizes(made.steps, SETTINGS, asked_tokens=80, largest_free_tokens=largest, mode="light")
-    spans = [(tuple(trace.x), trace.y[0]) for trace in figure.data if trace.name.startswith("up to")]
+    spans = [(tuple(trace.x), trace.y[0]) for trace in figure.data if trace.hovertemplate and "tokens: " in trace.hovertemplate]
     # 2000 tokens at 20 tok/s up to 512, at 10 tok/s up to 1024, nobody above that.
     assert spans[:2] == [((1, 512), 3498), ((513, 1024), 2005)]
     assert spans[2][1] == 512
     point = figure.data[-1]
     assert (point.x[0], point.y[0]) == (1024, 1024)
+
+
+def test_the_key_names_everything_that_is_drawn_over_the_sizes_once_and_in_its_look() -> None:
+    workers = [worker("a", "m", max_length=1024), worker("b", "m"), worker("c", "m", max_length=600)]
+    fleet = Fleet.of(snapshot(workers, [listed("m", 2000.0)]), SETTINGS)
+    made = model_detail(fleet, ("m",), 80)
+    figure = fig_sizes(made.steps, SETTINGS, asked_tokens=80, largest_free_tokens=512, mode="light")
+    add_rules_over_sizes(figure, made.steps, [512] * len(made.steps), 512, "light")
+    key = [trace for trace in figure.data if trace.showlegend]
+    assert sorted(trace.name for trace in key) == [
+        "allowance: falling",
+        "jobs rule",
+        "largest free request",
+        "no worker takes it",
+        "previous rule",
+        "size asked for, as an allowance",
+    ]
+    looks = {trace.name: (trace.line.color, trace.line.dash) for trace in key if trace.mode == "lines"}
+    assert len(set(looks.values())) == len(looks), "no two lines look the same"
+    for trace in figure.data:
+        if trace.mode == "lines":
+            assert (trace.line.color, trace.line.dash) == looks[trace.name]
+    assert figure.layout.legend.y < 0
 
 
 def test_what_nobody_reports_is_named() -> None:

@@ -80,8 +80,8 @@ def test_the_other_rules_lie_beneath_and_are_named_where_nothing_can_stand_acros
     known = sum(level is not None for level in levels)
     for figure, before in zip((curve, sizes), labels, strict=True):
         assert len(figure.layout.annotations) == before, "no word is printed over the plot"
-        assert [bool(trace.showlegend) for trace in figure.data] == [True] * known + [False] * (len(figure.data) - known)
-        assert all("rule" in trace.name for trace in figure.data[:known]), "drawn first, so beneath the figure's own lines"
+        assert all(trace.showlegend and "rule" in trace.name for trace in figure.data[:known]), "drawn first, so beneath the rest"
+        assert not any("rule" in trace.name for trace in figure.data[known:])
         assert figure.layout.legend.y < 0, "named below the plot"
 
 

@@ -81,3 +81,10 @@ def test_problems_are_counted_by_level() -> None:
     problem, note = Problem("c", "s", "t"), Problem("c", "s", "t", "note")
     assert problems_title([problem] * 1200) == "1,200 problems in the data"
     assert problems_title([note]) == "1 note in the data"
+
+
+def test_the_age_on_a_page_is_that_of_what_its_figures_rest_on() -> None:
+    times = {"workers": AT, "models": AT - timedelta(seconds=10), "modes": AT - timedelta(seconds=110)}
+    made = replace(snapshot([worker("w")], None, at=min(times.values())), source_kind="live", part_times=times)
+    status = status_line(made, name="a horde", state="ok", sentence="", now=AT)
+    assert (status.age_s, status.at_ms) == (10.0, round(times["models"].timestamp() * 1000))
