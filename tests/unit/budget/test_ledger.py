@@ -8,6 +8,7 @@ from horde_policy.budget import Certain, Hold, Ledger, Limit, Refusal, TokenUsag
 from horde_policy.budget.price_table import PriceTable
 from horde_policy.budget.reservation import reserve_cost, resized
 from horde_policy.budget.settlement import EndingRules
+from horde_policy.budget.usage import read_usage
 from horde_policy.clock import FixedClock
 from horde_policy.errors import ConfigError, ConflictError, InputError
 from tests.unit.budget.accounts import HOLD, REAL, REAL_COST, START, admit, money
@@ -171,6 +172,23 @@ def test_late_usage_may_cost_more_than_was_counted(ledger: Ledger, clock: FixedC
     ledger.reap()
     assert ledger.settle(hold, TokenUsage(fresh=10_000, output=32_000)).cost_pico == 510_000 * MICRO
     assert money(ledger) == (510_000 * MICRO, 0, 0)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"input_tokens": 10, "output_tokens": 5, "cache_creation_input_tokens": "100000"},
+        {"prompt_tokens": 10, "completion_tokens": 5, "completion_tokens_details": {"reasoning_tokens": 3.0}},
+    ],
+)
+def test_unreadable_usage_keeps_the_hold_and_stays_incomplete_in_the_ledger(ledger: Ledger, bad: dict[str, object]) -> None:
+    hold = admit(ledger, "a")
+    usage = read_usage({"usage": bad})
+    assert ledger.settle(hold, usage).state == "kept"
+    found = ledger.find("a")
+    assert found.cost_pico == hold.hold_pico
+    assert found.usage == usage
+    assert not found.usage.complete  # type: ignore[union-attr]
 
 
 def test_an_expired_hold_is_released_by_hand_and_its_cost_is_still_not_lost(ledger: Ledger, clock: FixedClock) -> None:
