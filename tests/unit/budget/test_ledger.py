@@ -343,6 +343,21 @@ def test_the_bound_is_live(ledger: Ledger) -> None:
     assert ledger.worst_case("team").open == 0
 
 
+@pytest.mark.parametrize("name", ["misspelt", "Team", "", "a\x00b"])
+def test_a_budget_that_is_not_in_the_ledger_is_an_error_wherever_one_is_named(ledger: Ledger, name: str) -> None:
+    admit(ledger, "a")
+    for ask_about in (
+        lambda: ledger.admit(name, held(), request_id="b"),
+        lambda: ledger.open_holds(name),
+        lambda: ledger.worst_case(name),
+        lambda: ledger.measured_excess(budget=name),
+    ):
+        with pytest.raises(InputError, match="budget"):
+            ask_about()
+    ledger.set_budget("idle", Limit("day", "1"))
+    assert (ledger.open_holds("idle"), ledger.worst_case("idle").open) == ([], 0)
+
+
 def test_the_measured_input_comes_from_the_settled_rows(ledger: Ledger) -> None:
     assert ledger.measured_excess() is None
     for number, tokens in enumerate((9_000, 10_000, 10_100, 16_300)):
@@ -351,7 +366,8 @@ def test_the_measured_input_comes_from_the_settled_rows(ledger: Ledger) -> None:
     assert ledger.measured_excess("0.75") == 300 * MICRO
     assert ledger.measured_excess("1", budget="team") == 18_900 * MICRO
     assert ledger.measured_excess("0.25") == 0
-    assert ledger.measured_excess(budget="none") is None
+    ledger.set_budget("idle", Limit("day", "1"))
+    assert ledger.measured_excess(budget="idle") is None
 
 
 def test_an_audit_sees_what_a_hand_did_and_rebuild_repairs_it(store_url: str) -> None:
