@@ -310,7 +310,7 @@ def test_a_hold_grows_only_if_the_budget_has_the_money(ledger: Ledger) -> None:
     assert isinstance(refused, Refusal)
     assert refused.obstacle == "too_large"
     assert money(ledger) == (0, bigger.hold_pico, 1)
-    with pytest.raises(ConflictError, match="a hold never shrinks"):
+    with pytest.raises(ConflictError, match=r"holds \$0\.15288 already: a hold never shrinks"):
         ledger.raise_hold(bigger, hold.reservation)
     kept = ledger.settle(hold, None)  # the caller's own copy is the old one
     assert kept.cost_pico == bigger.hold_pico
