@@ -158,6 +158,7 @@ def explain(
             for x in held.explanation()
         ],
         "unseen": list(held.unseen),
+        "api_from": "shape" if route is None else "route",
         "worst_case": _worst_json(held),
         "overspend_per_limit": _text(gap_ratio(held)),
     }
@@ -343,6 +344,11 @@ def _print_explanation(found: dict[str, Any]) -> None:
         tokens = "" if line["tokens"] is None else f"{line['tokens']:,}"
         table.add_row(line["label"], tokens, line["usd_per_million"] or "", line["usd"], escape(line["note"]))
     console.print(table)
+    if found["api_from"] == "shape" and found["api"] in ("completions", "responses"):
+        console.print(
+            f"held as {found['api']} by its shape alone: short bodies of embeddings, images and speech look the same and are not "
+            "covered; --route tells them apart"
+        )
     if found["unseen"]:
         console.print("not in the input estimate: " + ", ".join(found["unseen"]))
     for worst in found["worst_case"].values():

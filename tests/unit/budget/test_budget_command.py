@@ -244,3 +244,14 @@ def test_a_public_trace_is_replayed_with_two_price_tables(tmp_path: Path, capsys
     assert "unbounded" in text
     for wrong, rule in (("--asks", "must be one of agents, ladder, none"), ("--model", "has no price")):
         assert rule in refused(capsys, *common, "--prices", PRICES, wrong, "much")
+
+
+@pytest.mark.parametrize("fields", [{"input": "x"}, {"prompt": "x"}])
+def test_explain_says_when_only_the_shape_told_the_api(fields: dict[str, Any], tmp_path: Path, capsys: Capture) -> None:
+    body = tmp_path / "body.json"
+    body.write_text(json.dumps({"model": "large", **fields}))
+    assert "by its shape alone" in run_text(capsys, "explain", body, "--prices", PRICES)
+    assert run_json(capsys, "explain", body, "--prices", PRICES)["api_from"] == "shape"
+    route = "/v1/responses" if "input" in fields else "/v1/completions"
+    assert "by its shape alone" not in run_text(capsys, "explain", body, "--prices", PRICES, "--route", route)
+    assert "is not covered" in refused(capsys, "explain", body, "--prices", PRICES, "--route", "/v1/embeddings")
