@@ -6,7 +6,7 @@ from pathlib import Path
 
 from horde_policy.budget import Certain, Declared, Known, RealInput, TokenUsage, worst_case
 from horde_policy.budget.bound import bound_without_count, gap_ratio, split_limit_pico
-from horde_policy.budget.money import pico_half_even, to_usd
+from horde_policy.budget.money import MAX_LIMIT_PICO, pico_half_even, to_usd
 from horde_policy.budget.prices import Rates
 from horde_policy.budget.reservation import DEFAULT_OUTPUT_TOKENS, affordable_tokens
 from tests.unit.budget.shapes import ATTO_PER_MILLION, MICRO, USD, held, price, rates
@@ -15,7 +15,7 @@ PAGE = (Path(__file__).parents[3] / "docs" / "limits.md").read_text(encoding="ut
 
 
 def dollars(pico: int) -> str:
-    return f"${to_usd(pico):f}"
+    return f"${to_usd(pico):,f}"
 
 
 def known(count: int, tokens: int, short: int = 0, long: int = 0) -> Known:
@@ -60,7 +60,7 @@ def expected_dollars() -> list[str]:
     repriced = pico_half_even(TokenUsage(fresh=10_000, output=4_096).cost_atto(price(row=dear())))
     short = held(m=4_096)
     found += [repriced, repriced - short.hold_pico, worst_case([short], inputs=known(1, 10_000)).stated_pico]
-    found += [100 * USD, split_limit_pico(100 * USD, 5, "0.01"), 50_000 * MICRO]
+    found += [100 * USD, split_limit_pico(100 * USD, 5, "0.01"), MAX_LIMIT_PICO, 50_000 * MICRO]
     return [dollars(pico) for pico in found]
 
 
