@@ -7,6 +7,7 @@ A8 (assumed speed), A30 (jobs rule). Replay settings: ``replay.md``, "Inputs". T
 import hashlib
 import json
 import math
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
@@ -25,6 +26,7 @@ __all__ = [
     "Client",
     "ReplaySettings",
     "Rule",
+    "is_broken_address",
     "load_settings",
     "settings_from_environment",
     "settings_from_file",
@@ -331,3 +333,32 @@ def load_settings(
     if file is not None:
         settings = settings_from_file(file, settings)
     return settings_from_pairs(pairs, settings)
+
+
+_WHOLE_ADDRESS = re.compile(r"[a-z][a-z0-9+]*://(?!/)", re.IGNORECASE)
+_NO_HOST = re.compile(r"(?:sqlite|postgresql)[a-z0-9+]*:///", re.IGNORECASE)
+_BROKEN_ADDRESS = re.compile(
+    # a driver's own form
+    r"(?:^|\s)(?:host|hostaddr|port|user|username|password|passfile|dbname|database|service|sslmode)\s*=\s*\S"
+    r"|^[a-z][a-z0-9+.]+:[/\\]"  # a scheme without its two slashes
+    r"|^(?:postgres(?:ql)?|mysql|mariadb|mssql|oracle|redis)[a-z0-9+]*:"
+    r"|[^/\\\s]:[^\s]*@",  # a user and a password, without the scheme
+    re.IGNORECASE,
+)
+
+
+def is_broken_address(store: str) -> bool:
+    """Return whether what names a store is meant as a database's address, but is neither a whole URL nor the path of a file.
+
+    Such a text may hold a password: it must neither be opened as a file nor be shown.
+
+    Examples
+    --------
+    >>> [is_broken_address(s) for s in ("host=127.0.0.1 user=u password=x", "postgresql:/u:x@h/d", "u:x@h/d")]
+    [True, True, True]
+    >>> [is_broken_address(s) for s in ("ledger.db", "/var/lib/a=b/ledger.db", "C:/ledger.db", "postgresql://u:x@h/d")]
+    [False, False, False, False]
+    """
+    if _WHOLE_ADDRESS.match(store):
+        return False
+    return _BROKEN_ADDRESS.search(_NO_HOST.sub("", store, count=1)) is not None

@@ -18,6 +18,7 @@ from horde_policy.budget.settlement import LABELS
 from horde_policy.budget.statements import counters_against_rows, labels_of_rows
 from horde_policy.budget.tables import budgets, disputes, entries, holds, limits, price_rows, totals, windows
 from horde_policy.budget.windows import Window, instant_of, microseconds, window_at
+from horde_policy.errors import InputError
 from horde_policy.frames.usage import LEDGER_HOLDS, LEDGER_WINDOWS
 
 __all__ = [
@@ -139,6 +140,7 @@ def holds_in(
         by_state = (sa.select(holds.c.hold_id).where(holds.c.state == state) for state in UNWRITTEN)
         chosen = chosen.where(holds.c.hold_id.in_(sa.union_all(*by_state)))
     if budget is not None:
+        _must_exist(connection, budget)
         chosen = chosen.where(holds.c.hold_id.in_(_placed(sa.select(entries.c.hold_id)).where(budgets.c.name == budget)))
     rows = connection.execute(
         sa.select(*HOLD_COLUMNS).where(holds.c.hold_id.in_(chosen)).order_by(holds.c.created_us, holds.c.hold_id)
@@ -150,6 +152,12 @@ def holds_in(
         places.setdefault(hold_id, []).append((name, _window(kind, zone, start_us, end_us)))
     prices = _prices(connection)
     return [hold_of_row(row, prices, places.get(row[0], ())) for row in rows]
+
+
+def _must_exist(connection: sa.Connection, budget: str) -> None:
+    """Raise InputError for a budget that is not in the ledger: nothing open in a misspelt one would read as no risk."""
+    if connection.execute(sa.select(budgets.c.budget_id).where(budgets.c.name == budget)).first() is None:
+        raise InputError("budget", "", budget, "is not in the ledger", hint="set_budget makes it")
 
 
 def look_at(connection: sa.Connection, now: datetime, inputs: InputAssumption | None = None) -> LedgerLook:
@@ -251,6 +259,7 @@ def measured_excess(connection: sa.Connection, share: Decimal, budget: str | Non
     """Return the quantile of what the real inputs of the latest settled requests cost beyond their estimate, at least 0."""
     query = sa.select(*HOLD_COLUMNS).where(holds.c.state.in_(("settled", "late")), holds.c.output_tokens.is_not(None))
     if budget is not None:
+        _must_exist(connection, budget)
         query = query.where(holds.c.hold_id.in_(_placed(sa.select(entries.c.hold_id)).where(budgets.c.name == budget)))
     prices = _prices(connection)
     excess = []

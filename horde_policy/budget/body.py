@@ -6,6 +6,7 @@ reads one field while the provider reads another would hold next to nothing.
 """
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, NoReturn, get_args
@@ -26,14 +27,24 @@ LIMIT_NAMES = frozenset({"maxtokens", "maxcompletiontokens", "maxoutputtokens", 
 CHOICE_NAMES = frozenset({"n", "bestof", "candidatecount"})
 """Field names without case and underscores: some servers read JSON names that way."""
 
-ROUTES: tuple[tuple[str, Api], ...] = (
-    ("/chat/completions", "chat"),
-    ("/completions", "completions"),
-    ("/responses", "responses"),
-    ("/messages", "messages"),
-    (":generatecontent", "gemini"),
-    (":streamgeneratecontent", "gemini"),
+_BEFORE = r"(?:^|(?:^|.*/)(?:v\d[^/]*|api|openai|anthropic)|(?:^|.*/)(?:deployments|engines|models)/[^/]+|^/?[^/]+)"
+ROUTES: tuple[tuple[re.Pattern[str], Api], ...] = (
+    (re.compile(r".*/chat/completions"), "chat"),
+    (re.compile(_BEFORE + "/completions"), "completions"),
+    (re.compile(_BEFORE + "/responses"), "responses"),
+    (re.compile(_BEFORE + "/messages"), "messages"),
+    (re.compile(r".*:(?:stream)?generatecontent"), "gemini"),
 )
+"""What a whole path must match: after an id of something else, as in threads/x/messages, the last word is another API's."""
+
+ELSEWHERE = {
+    "embeddings": frozenset({"encoding_format", "dimensions"}),
+    "speech": frozenset({"voice"}),
+    "an image": frozenset({"size", "quality", "style", "aspect_ratio", "output_compression", "mask"}),
+    "a batch": frozenset({"input_file_id", "completion_window"}),
+}
+"""Fields that only bodies of routes without a size in this rule have, beside an ``input`` or a ``prompt``."""
+
 MESSAGES_ONLY = frozenset({"system", "anthropic_version", "stop_sequences", "thinking", "top_k"})
 
 
@@ -92,8 +103,8 @@ def api_of_route(route: str) -> Api:
     Raises
     ------
     InputError
-        The route is none of the five: embeddings, images, audio and batches have no size in this rule and are not
-        admitted silently with a hold of zero.
+        The route is none of the five: embeddings, images, audio, batches and stored threads have no size in this rule and
+        are not admitted silently with a hold of zero.
 
     Examples
     --------
@@ -104,8 +115,8 @@ def api_of_route(route: str) -> Api:
     horde_policy.errors.InputError: route: '/v1/embeddings' is not covered: its cost has no size in this rule
     """
     path = route.split("?", 1)[0].split("#", 1)[0].rstrip("/").lower()
-    for ending, api in ROUTES:
-        if path.endswith(ending):
+    for whole, api in ROUTES:
+        if whole.fullmatch(path):
             return api
     raise InputError("route", "", route, "is not covered: its cost has no size in this rule")
 
@@ -118,7 +129,8 @@ def read_request(body: bytes, *, api: Api | None = None, model: str | None = Non
     body
         The bytes as forwarded to the provider, after any decompression.
     api
-        The API of the route it came by (:func:`api_of_route`); without it the shape decides.
+        The API of the route it came by (:func:`api_of_route`); without it the shape decides. A short body of embeddings or
+        speech has the shape of responses, one of an image that of completions: only the route tells them apart.
     model
         The model that the route names; without it the body's.
 
@@ -193,6 +205,10 @@ def _shape(fields: dict[str, Any]) -> Api:
         return "gemini"
     if "messages" in fields:
         return "messages" if MESSAGES_ONLY & fields.keys() else "chat"
+    for what, names in ELSEWHERE.items():
+        if names & fields.keys():
+            rule = f"is a field of a request for {what}, which is not covered: its cost has no size in this rule"
+            raise InputError(WHAT, "", min(names & fields.keys()), rule)
     if isinstance(fields.get("prompt"), str | list):
         return "completions"
     if fields.keys() & {"input", "previous_response_id", "conversation", "prompt"}:
@@ -229,6 +245,7 @@ def _model(name: object) -> str | None:
     return name
 
 
+OWN_TOOLS = "the provider's own tools: more turns, and fees for each call"
 REFERENCES = {
     "file_id": "a file id",
     "file_url": "a file URL",
@@ -240,6 +257,11 @@ REFERENCES = {
     "conversation": "a stored conversation",
     "input_audio": "audio",
 }
+OWN_TOOL_FIELDS = frozenset({"web_search_options", "mcp_servers", "container", "plugins"})
+TEXT_ONLY = frozenset({"text"})
+ONE_PRICE = frozenset({"auto", "default", "standard", "standard_only"})
+CLIENT_TOOL_FIELDS = frozenset({"name", "function", "functiondeclarations", "function_declarations", "toolspec"})
+SHORT_RETENTION = (None, "", "in_memory", "in-memory")
 CACHE_MARKERS = frozenset({"cache_control", "cachecontrol", "cachepoint", "cache_point"})
 CLIENT_TOOLS = frozenset({"function", "custom"})
 
@@ -247,7 +269,9 @@ CLIENT_TOOLS = frozenset({"function", "custom"})
 def _walk(fields: dict[str, Any]) -> tuple[CacheAsked, tuple[str, ...]]:
     """Return the dearest cache lifetime asked for anywhere, and what the body only refers to."""
     cache: CacheAsked = "none"
-    unseen: dict[str, None] = {}
+    unseen: dict[str, None] = dict.fromkeys(_asked_beside(fields))
+    if fields.get("prompt_cache_retention") not in SHORT_RETENTION:
+        cache = "1h"
     if isinstance(fields.get("prompt"), dict):
         unseen["a stored prompt"] = None
     stack: list[Any] = [fields]
@@ -279,7 +303,28 @@ def _linked(name: str, value: Any) -> str | None:
     if name == "source" and isinstance(value, dict) and value.get("type") in ("url", "file"):
         return "a document or image URL" if value["type"] == "url" else "a file id"
     if name == "tools" and isinstance(value, list):
-        kinds = [tool.get("type", "function") for tool in value if isinstance(tool, dict)]
-        if any(isinstance(kind, str) and kind not in CLIENT_TOOLS for kind in kinds):
-            return "the provider's own tools: more turns, and fees for each call"
+        return OWN_TOOLS if any(isinstance(tool, dict) and not _is_clients(tool) for tool in value) else None
     return None
+
+
+def _asked_beside(fields: dict[str, Any]) -> Iterator[str]:
+    """Yield what the body's own fields, and those of Gemini's generation config, ask for beside text at the table's prices."""
+    for name, value in fields.items():
+        plain = name.lower().replace("_", "")
+        if name in OWN_TOOL_FIELDS and value is not None and value != []:  # an empty object asks for a search
+            yield OWN_TOOLS
+        elif plain in ("modalities", "responsemodalities") and isinstance(value, list):
+            if {word.lower() for word in value if isinstance(word, str)} - TEXT_ONLY:
+                yield "output that is not text, at other prices"
+        elif plain == "servicetier" and isinstance(value, str) and value not in ONE_PRICE:
+            yield "another service tier, at other prices"
+        elif plain == "generationconfig" and isinstance(value, dict):
+            yield from _asked_beside(value)
+
+
+def _is_clients(tool: dict[str, Any]) -> bool:
+    """Return whether a tool is the client's own: Anthropic and Gemini name its type only where it is the provider's."""
+    kind = tool.get("type")
+    if kind is None:
+        return not tool or bool(CLIENT_TOOL_FIELDS & {name.lower() for name in tool})
+    return not isinstance(kind, str) or kind in CLIENT_TOOLS

@@ -71,11 +71,15 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class RealInput:
-    """The input of one request as it turned out: all tokens, and those of them written to a cache."""
+    """The input of one request as it turned out: all tokens, and those of them written to a cache or read from one.
+
+    Reads count only where a price row was made by hand with a read dearer than input: they are never subtracted.
+    """
 
     tokens: int
     write_5m: int = 0
     write_1h: int = 0
+    read: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +224,7 @@ def _terms(request: Reservation, price: Price, assumption: InputAssumption, real
 
 @dataclass(frozen=True, slots=True)
 class _InputCost:
-    """The most that an input can cost; what cache writes add to that; its tokens; and whether it is a bound."""
+    """The most that an input can cost; what its cache classes add to that; its tokens; and whether it is a bound."""
 
     input_atto: int
     tokens: int
@@ -234,6 +238,7 @@ def _input_cost(request: Reservation, price: Price, assumption: InputAssumption,
         rates = price.rates_at(real.tokens)
         writes = real.write_5m * max(0, rates.cache_write_5m - rates.input)
         writes += real.write_1h * max(0, rates.cache_write_1h - rates.input)
+        writes += real.read * max(0, rates.cache_read - rates.input)
         return _InputCost(price.input_atto(real.tokens), real.tokens, writes)
     if isinstance(assumption, Declared):
         tokens = assumption.tokens(estimate)

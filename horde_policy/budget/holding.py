@@ -200,7 +200,7 @@ def _usage(v: Mapping[str, Any], flags: tuple[str, ...]) -> TokenUsage | None:
         write_1h=v["write_1h_tokens"],
         output=v["output_tokens"],
         reasoning=v["reasoning_tokens"],
-        input_known="input_missing" not in flags,
-        output_known="output_missing" not in flags and "cut" not in flags,
+        input_known=not {"input_missing", "input_unreadable"} & set(flags),
+        output_known=not {"output_missing", "output_unreadable", "cut"} & set(flags),
         flags=flags,
     )

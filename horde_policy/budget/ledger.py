@@ -330,7 +330,15 @@ class Ledger:
         return found[0]
 
     def open_holds(self, budget: str | None = None) -> list[Hold]:
-        """Return every hold whose real cost is not written yet, the oldest first: the open ones and the expired ones."""
+        """Return every hold whose real cost is not written yet, the oldest first: the open ones and the expired ones.
+
+        Raises
+        ------
+        InputError
+            A budget that is not in the ledger; so too :meth:`worst_case` and :meth:`measured_excess`.
+        """
+        if budget is not None:
+            checked_name(budget, "budget")
         return self.store.read(lambda connection: holds_in(connection, budget=budget, unwritten=True))
 
     def worst_case(self, budget: str | None = None, *, inputs: InputAssumption | None = None) -> WorstCase:
@@ -339,6 +347,8 @@ class Ledger:
 
     def measured_excess(self, share: str | Decimal = "0.95", *, budget: str | None = None) -> int | None:
         """Return the quantile of what real inputs cost beyond their estimate, in pico-dollars; null without settled rows."""
+        if budget is not None:
+            checked_name(budget, "budget")
         return self.store.read(lambda connection: measured_excess(connection, decimal_of(share, "quantile"), budget))
 
     def status(self, *, inputs: InputAssumption | None = None) -> list[BudgetStatus]:

@@ -128,18 +128,17 @@ def pico_half_even(atto: int) -> int:
     return whole + (rest > half or (rest == half and whole % 2 == 1))
 
 
-def money_text(pico: int) -> str:
+def money_text(pico: int, *, decimals: int = 0) -> str:
     """Return an amount as people read it: rounded half up to four decimals, more where four would show nothing.
 
     Amounts from 1,000 dollars have two decimals; a positive amount that four decimals would show as zero keeps two
-    significant digits, so that a budget of less than a cent never reads "$0.00 of $0.00".
+    significant digits, so that a budget of less than a cent never reads "$0.00 of $0.00". ``decimals`` asks for at least so many.
 
     >>> [money_text(p) for p in (8_371_200_000_000, 50_000, 0, -91_440_000_000, 1_234_500_000_000_000)]
     ['$8.3712', '$0.00000005', '$0.0000', '−$0.0914', '$1,234.50']
     """
     amount = EXACT.scaleb(Decimal(abs(pico)), -12)
-    decimals = 2 if amount >= 1000 else 4
-    step = Decimal(1).scaleb(-decimals)
+    step = Decimal(1).scaleb(-max(decimals, 2 if amount >= 1000 else 4))
     rounded = amount.quantize(step, rounding=ROUND_HALF_UP, context=EXACT)
     if pico and not rounded:
         digits = -amount.adjusted() + 1

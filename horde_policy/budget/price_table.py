@@ -245,6 +245,10 @@ class _Reader:
                 if not 0 <= factor <= 100:
                     raise InputError(WHAT, f"{where}, {ratio}", str(factor), "must be from 0 to 100")
                 found[name] = _whole(EXACT.multiply(factor, Decimal(found["input"])), f"{where}, {ratio}", str(factor))
+        if found["cache_read"] > found["input"]:  # the bound of a budget takes a read to make a request cheaper
+            named = "cache_read" if "cache_read" in fields else "cache_read_ratio"
+            stated = fields.get(named, row.get(named, self.head.get(named)))
+            raise InputError(WHAT, f"{where}, {named}", str(stated), "must not make a cache read dearer than input")
         return Rates(**found)
 
     def _tiers(self, row: Mapping[str, Any], base: Rates, where: str) -> tuple[Tier, ...]:

@@ -36,8 +36,11 @@ class Rates:
         return self.output if self.reasoning is None else max(self.output, self.reasoning)
 
     def dear_input(self, cache: CacheAsked, *, unasked: bool = False) -> int:
-        """Return the dearest input class that a request can reach (p_dear of budgets.md §5.3)."""
-        reached = [self.input]
+        """Return the dearest input class that a request can reach (p_dear of budgets.md §5.3).
+
+        A cache can be read without being asked for, so a read counts always; a price table refuses one dearer than input.
+        """
+        reached = [self.input, self.cache_read]
         if cache != "none" or unasked:
             reached.append(self.cache_write_5m)
         if cache == "1h":

@@ -81,19 +81,21 @@ class Refusal:
         """Return what the client reads, with every figure."""
         s = self.state
         of = f"the {s.window.kind} budget {s.budget!r}" if s.window.kind != "total" else f"the budget {s.budget!r}"
-        money = (
-            f"limit {money_text(s.limit_pico)}, spent {money_text(s.spent_pico)}, held {money_text(s.held_pico)}, "
-            f"needed {money_text(self.needed_pico)}"
-        )
+        limit, spent, held, needed = _figures(s.limit_pico, s.spent_pico, s.held_pico, self.needed_pico)
+        money = f"limit {limit}, spent {spent}, held {held}, needed {needed}"
         return f"Refused by {of} ({money}): {self._why()} {self._help()}"
 
     def _why(self) -> str:
+        if self.state.limit_pico == 0 and self.obstacle == "too_large":
+            return "the limit is 0, which admits nothing, so waiting does not help."
         if self.obstacle == "too_large":
             return "the request holds more than the whole limit, so waiting does not help."
         if self.obstacle == "open_cap":
-            return f"{self.state.open_count:,} requests are open, which is as many as may be; retry in {self.retry_after_s} s."
+            are = "request is" if self.state.open_count == 1 else "requests are"
+            return f"{self.state.open_count:,} {are} open, which is as many as may be; retry in {self.retry_after_s} s."
         if self.obstacle == "held":
-            return f"the money is held by {self.state.open_count:,} open requests; retry in {self.retry_after_s} s."
+            requests = "request" if self.state.open_count == 1 else "requests"
+            return f"the money is held by {self.state.open_count:,} open {requests}; retry in {self.retry_after_s} s."
         if self.retry_at is None:
             return "the money is spent and the budget does not start again."
         return f"the money is spent; retry at {self.retry_at:%Y-%m-%d %H:%M:%S} UTC."
@@ -108,6 +110,16 @@ class Refusal:
         if self.largest_limit_tokens == 0:
             return "No output limit would pass now."
         return f"An output limit of up to {self.largest_limit_tokens:,} tokens would pass now."
+
+
+def _figures(limit_pico: int, *parts: int) -> list[str]:
+    """Return the limit and what stands against it, with as many decimals as it takes to see that it is exceeded."""
+    for decimals in range(4, 13):
+        unit: int = 10 ** (12 - decimals)
+        limit, *shown = ((pico + unit // 2) // unit for pico in (limit_pico, *parts))
+        if sum(shown) > limit or sum(parts) <= limit_pico:
+            break
+    return [money_text(pico, decimals=decimals if decimals > 4 else 0) for pico in (limit_pico, *parts)]
 
 
 def refusal_of(

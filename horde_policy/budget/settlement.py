@@ -136,7 +136,7 @@ def _known_pico(reservation: Reservation, usage: TokenUsage | None, price: Price
         return pico_up(estimate)
     if usage.input_known:
         return pico_up(usage.cost_atto(price))
-    return pico_up(estimate + price.output_atto(usage.output, tokens))
+    return pico_up(max(estimate + price.output_atto(usage.output, tokens), usage.cost_atto(price)))
 
 
 def _flags(reservation: Reservation, usage: TokenUsage | None, price: Price, *, priced: bool) -> tuple[str, ...]:

@@ -136,15 +136,15 @@ class RunningCount:
 class StreamGuard:
     """Keeps the hold of a running stream ahead of its output, on a shared ledger; says stop when the budget has no more.
 
-    The hold grows before its reserved tokens are used up, so that what is held always covers what came: the overspend of
-    B7's output term is then at most the tokens that arrive between two additions.
+    The hold grows before its reserved tokens are used up, so that what is held covers what came and one more addition as large
+    as the largest so far: the overspend of B7's output term is then at most what an addition is larger than those before it.
 
     Parameters
     ----------
     ledger, hold
         Where the request was admitted, and its hold.
     step_tokens
-        How much more output to hold at a time.
+        How much more output to hold at a time; near the limit it holds as much as there still is.
     """
 
     def __init__(self, ledger: Ledger, hold: Hold, *, step_tokens: int = STEP_TOKENS) -> None:
@@ -154,23 +154,32 @@ class StreamGuard:
         self._step_tokens = step_tokens
         self.hold = hold
         self.output_tokens = 0
+        self._largest = 0
         self.refusal: Refusal | None = None
 
     def add(self, output_tokens: int) -> bool:
         """Count output tokens, over all choices, as they come; return whether to stop the stream."""
         self.output_tokens += _tokens(output_tokens)
+        self._largest = max(self._largest, output_tokens)
         reservation = self.hold.reservation
-        if self.output_tokens < reservation.choices * reservation.reserved_tokens or reservation.is_free:
+        choices, reserved = reservation.choices, reservation.reserved_tokens
+        next_tokens = -(-(self.output_tokens + self._largest) // choices)
+        if reservation.is_free or (reserved and next_tokens <= reserved):
             return False
-        each = -(-self.output_tokens // reservation.choices) + self._step_tokens
-        ceiling = reservation.limit_tokens
-        wanted = each if ceiling is None else max(reservation.reserved_tokens, min(each, ceiling))
-        if wanted == reservation.reserved_tokens:  # its own limit: no more will come
+        wanted = max(next_tokens, -(-self.output_tokens // choices) + self._step_tokens)
+        if reservation.limit_tokens is not None:
+            wanted = max(reserved, min(wanted, reservation.limit_tokens))
+        if wanted == reserved:  # its own limit: no more will come
             return False
         answer = self._ledger.raise_hold(self.hold, resized(reservation, wanted))
-        if isinstance(answer, Refusal):
-            self.refusal = answer
-            return True
+        while isinstance(answer, Refusal):
+            # Less than a step may be left: what the refusal says would pass. Asked again if another took it meanwhile.
+            fits = answer.largest_limit_tokens
+            if fits is None or not next_tokens <= fits < wanted:
+                self.refusal = answer
+                return True
+            wanted = fits
+            answer = self._ledger.raise_hold(self.hold, resized(reservation, wanted))
         self.hold = answer
         return False
 

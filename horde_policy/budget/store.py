@@ -23,6 +23,7 @@ from horde_policy.budget.tables import METADATA, SCHEMA_VERSION, meta
 from horde_policy.budget.windows import instant_of, microseconds
 from horde_policy.clock import Clock
 from horde_policy.errors import InputError, StoreError
+from horde_policy.settings import is_broken_address
 
 __all__ = ["Session", "Store"]
 
@@ -315,6 +316,8 @@ class Store:
 
 def _database_url(url: str | Path) -> sa.URL:
     text = str(url)
+    if is_broken_address(text):
+        raise InputError(WHAT, "URL", "…", "is neither the path of a file nor a postgresql:// URL; it may hold a password")
     if isinstance(url, Path) or "://" not in text:
         return sa.URL.create("sqlite", database=text)
     try:

@@ -64,10 +64,13 @@ def window_at(kind: WindowKind, zone: str, at: datetime) -> Window:
     place = _zone(zone)
     if kind == "total":
         return Window(kind, zone, EPOCH, None)
-    first, after = _DATES[kind](at.astimezone(place).date())
-    if _first_instant(after, place) <= at:  # a clock set back over midnight shows the old date a second time
-        first, after = _DATES[kind](after)
-    return Window(kind, zone, _first_instant(first, place), _first_instant(after, place))
+    try:
+        first, after = _DATES[kind](at.astimezone(place).date())
+        if _first_instant(after, place) <= at:  # a clock set back over midnight shows the old date a second time
+            first, after = _DATES[kind](after)
+        return Window(kind, zone, _first_instant(first, place), _first_instant(after, place))
+    except (OverflowError, ValueError) as error:
+        raise ConfigError("instant", at.isoformat(), f"is in a {kind} that does not lie within the years 1 to 9999") from error
 
 
 def microseconds(at: datetime) -> int:

@@ -20,6 +20,7 @@ from horde_policy.budget.ledger import Ledger
 from horde_policy.budget.money import money_text, to_usd
 from horde_policy.budget.price_table import PriceTable, load_prices
 from horde_policy.budget.reservation import DEFAULT_OUTPUT_TOKENS, Reservation, reserve_cost
+from horde_policy.cli.parquet_output import check_parquet_path, write_parquet
 from horde_policy.clock import SystemClock
 from horde_policy.errors import ConfigError, InputError
 from horde_policy.views.budget_inputs import PricedRequests, from_file, from_trace, priced_model
@@ -67,16 +68,15 @@ def replay(
     """Replay recorded requests against a hard budget, for each reservation and each alternative (B11-B13)."""
     from horde_policy.budget.simulate import DEFAULT_RESERVES, replay_budget
 
+    check_parquet_path(out, requests, prices)
     sizes = _whole_numbers(reserve, "reserve") or list(DEFAULT_RESERVES)
     table = load_prices(prices)
     given = _given_requests(requests, table, model=model, asks=asks, pace=pace, input_ratio=input_ratio)
     result = replay_budget(given.frame, table, limit, reserves=sizes, window=window, zone=zone)  # type: ignore[arg-type]
-    try:
-        result.run.write_parquet(out)
-    except OSError as error:
-        raise InputError("output", "file", str(out), f"cannot be written: {error.strerror or error}") from error
+    stamp = {"kind": "budget run", "requests": requests.name, "prices": table.name, "limit_usd": _usd(result.limit_pico)}
+    write_parquet(out, result.run, {**stamp, "window": window, "zone": zone, "assumed": list(given.assumed)})
     if as_json:
-        settings = [{name: _money(name, value) for name, value in row.items()} for row in result.summary.to_dicts()]
+        settings = [dict(_money(name, value) for name, value in row.items()) for row in result.summary.to_dicts()]
         problems = [problem.text for problem in result.problems]
         _print_json(
             {
@@ -158,6 +158,7 @@ def explain(
             for x in held.explanation()
         ],
         "unseen": list(held.unseen),
+        "api_from": "shape" if route is None else "route",
         "worst_case": _worst_json(held),
         "overspend_per_limit": _text(gap_ratio(held)),
     }
@@ -239,8 +240,11 @@ def _text(value: object) -> str | None:
     return None if value is None else f"{value:f}"
 
 
-def _money(name: str, value: object) -> object:
-    return _usd(value) if name.endswith("_pico") and isinstance(value, int) else value
+def _money(name: str, value: object) -> tuple[str, object]:
+    """Return a field of the summary as JSON has it: money in dollars, as an exact decimal, under a name that says so."""
+    if not name.endswith("_pico"):
+        return name, value
+    return f"{name.removesuffix('_pico')}_usd", _usd(value) if isinstance(value, int) else None
 
 
 def _worst_json(held: Reservation) -> dict[str, Any]:
@@ -343,6 +347,11 @@ def _print_explanation(found: dict[str, Any]) -> None:
         tokens = "" if line["tokens"] is None else f"{line['tokens']:,}"
         table.add_row(line["label"], tokens, line["usd_per_million"] or "", line["usd"], escape(line["note"]))
     console.print(table)
+    if found["api_from"] == "shape" and found["api"] in ("completions", "responses"):
+        console.print(
+            f"held as {found['api']} by its shape alone: short bodies of embeddings, images and speech look the same and are not "
+            "covered; --route tells them apart"
+        )
     if found["unseen"]:
         console.print("not in the input estimate: " + ", ".join(found["unseen"]))
     for worst in found["worst_case"].values():

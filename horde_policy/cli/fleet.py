@@ -57,7 +57,7 @@ def register(app: typer.Typer) -> None:
 
 def from_snapshot(folder: FolderArgument, out: OutOption, as_json: JsonOption = False) -> None:
     """Take the workers of a recorded folder as they stood: online from 1970 without end, maintenance and flagged left out."""
-    check_parquet_path(out)
+    check_parquet_path(out, folder)
     snapshot = load_recorded(folder)
     _finish(fleet_from_snapshot(snapshot), out, as_json, [f"{p.level}: {p.subject}: {p.text}" for p in snapshot.problems])
 
@@ -71,7 +71,7 @@ def from_history(
     as_json: JsonOption = False,
 ) -> None:
     """Take the workers of recorded days: when they were online, as what, how fast in the mean, measured or not."""
-    check_parquet_path(out)
+    check_parquet_path(out, store)
     start, end = (None if text is None else instant_named(text) for text in (from_, to))
     history = HistoryStore(store, read_only=True)
     try:
@@ -103,7 +103,7 @@ def parametric(
     as_json: JsonOption = False,
 ) -> None:
     """Draw a synthetic fleet: lognormal speeds, declared sizes and models; workers may come and go."""
-    check_parquet_path(out)
+    check_parquet_path(out, models_from)
     wanted = ParametricFleet(
         seed=seed,
         workers=workers,

@@ -13,11 +13,27 @@ from horde_policy.errors import InputError
 from horde_policy.imports.replay_inputs import STAMP_KEY
 from horde_policy.views.text import visible
 
-__all__ = ["check_parquet_path", "print_notes", "print_stamp", "write_parquet"]
+__all__ = ["check_not_input", "check_parquet_path", "print_notes", "print_stamp", "write_parquet"]
 
 
-def check_parquet_path(path: Path) -> None:
-    """Raise InputError, before any work, if no Parquet file can be written there."""
+def check_not_input(path: Path, *inputs: str | Path | None) -> None:
+    """Raise InputError, before any work, if the file to write is read, under whatever name, or lies in a folder that is.
+
+    An input may be a file, a recorded folder, the path or the sqlite:// URL of a store, or none.
+    """
+    if not path.exists():
+        return
+    for given in inputs:
+        source = None if given is None else Path(str(given).removeprefix("sqlite:///"))
+        if source is None or not source.exists():
+            continue
+        if path.samefile(source) or (source.is_dir() and source.resolve() in path.resolve().parents):
+            raise InputError("--out", "", str(path), "is an input of the same command, which would be lost")
+
+
+def check_parquet_path(path: Path, *inputs: str | Path | None) -> None:
+    """Raise InputError, before any work, if no Parquet file can be written there, or it would take the place of an input."""
+    check_not_input(path, *inputs)
     if path.suffix.lower() != ".parquet":
         raise InputError("--out", "", str(path), "must end in .parquet")
     if not path.parent.is_dir():

@@ -42,7 +42,7 @@ def replay(
     as_json: JsonOption = False,
 ) -> None:
     """Replay traffic on a fleet under some settings: write one row a request, print the summary as JSON."""
-    check_parquet_path(out)
+    check_parquet_path(out, traffic, fleet, settings)
     in_force = load_settings(ReplaySettings(), environment=os.environ, file=settings, pairs=set_ or [])
     sent, workers = load_traffic(traffic), load_fleet(fleet)
     with _progress() as told:

@@ -12,6 +12,7 @@ from horde_policy.board.document import snapshot_document
 from horde_policy.board.measure import check_context, check_size
 from horde_policy.board.rows import BOARD_ROWS, Board, make_board
 from horde_policy.cli.measure_table import console, print_head, print_measures, print_problems
+from horde_policy.cli.parquet_output import check_not_input
 from horde_policy.cli.settings_option import SetOption, SettingsOption, allowance_settings
 from horde_policy.cli.sources_option import (
     AtOption,
@@ -66,6 +67,8 @@ def snapshot(
     in_force = allowance_settings(os.environ, settings, set_)
     ending = None if out is None else _ending(out)
     choice = SourceChoice(url=url, recorded=recorded, store=store, at=at, demo=demo)
+    if out is not None:
+        check_not_input(out, recorded, store, settings)
     look = load_snapshot(choice, os.environ, SystemClock())
     board = make_board(look, in_force, max_length=max_length, context_tokens=max_context_length)
     if out is not None and ending is not None:

@@ -16,7 +16,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
 
-from horde_policy.cli.parquet_output import check_parquet_path, print_notes, write_parquet
+from horde_policy.cli.parquet_output import check_not_input, check_parquet_path, print_notes, write_parquet
 from horde_policy.cli.settings_option import SetOption, SettingsOption
 from horde_policy.cli.traffic_options import ModelsFromOption, weights_for
 from horde_policy.clock import SystemClock
@@ -107,8 +107,10 @@ def sweep(
 
     What is done is kept beside the file to write: the same command goes on after a stop, at any moment.
     """
-    check_parquet_path(out)
+    check_parquet_path(out, traffic, fleet, grid, settings, models_from)
     _check_document_path(proposal)
+    if proposal is not None:
+        check_not_input(proposal, traffic, fleet, grid, settings, models_from)
     pool = _pool(workers, dask)
     question = _question(want, must, hold_out)
     typed = load_grid(grid)

@@ -82,7 +82,7 @@ def convert(
     as_json: JsonOption = False,
 ) -> None:
     """Turn a public trace, a server log or a file of our own schema into traffic; say what was kept, refused and assigned."""
-    check_parquet_path(out)
+    check_parquet_path(out, in_, models_from, model_map, alias_key_file)
     rule = FillRule.parsed(fill)
     options = TraceOptions(
         name=name,

@@ -54,7 +54,7 @@ def from_metrics(
     as_json: JsonOption = False,
 ) -> None:
     """Rebuild requests from the decision counts of exported metrics: times, sizes and models are drawn; a reconstruction."""
-    check_parquet_path(out)
+    check_parquet_path(out, *files, models_from, mapping)
     rule = FillRule.parsed(fill)
     window = (instant_of("--from", from_), instant_of("--to", to))
     weights = weights_for(rule, models_from)

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 import typer
 
 from horde_policy.cli.measure_table import console, safe
+from horde_policy.cli.parquet_output import check_not_input
 from horde_policy.cli.review_options import (
     FilesArgument,
     FromOption,
@@ -73,6 +74,7 @@ def week(
     """Say what the week showed: findings by consequence, and with --out one HTML file that opens without any network."""
     if out is not None:
         _check_out(out)
+        check_not_input(out, *(files or []), notes, history, kept, mapping, settings)
     _check_address(app_url)
     noted = () if notes is None else load_annotations(notes)
     question = Question(over_s=over, above=above, ratio=ratio_of(ratio))

@@ -16,6 +16,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, InterfaceError, NoSuchModu
 
 from horde_policy.errors import StoreError
 from horde_policy.history.tables import KEPT_DAYS, META, SCHEMA_VERSION, TABLES
+from horde_policy.settings import is_broken_address
 
 __all__ = ["BUSY_TIMEOUT_S", "Database", "from_microseconds", "store_url", "to_microseconds"]
 
@@ -58,6 +59,8 @@ def store_url(store: str | Path) -> sa.URL:
     'postgresql+psycopg'
     """
     text = str(store)
+    if is_broken_address(text):
+        raise StoreError("…", "must be an SQLite file or a postgresql:// URL; it may hold a password")
     if "://" not in text:
         return sa.URL.create("sqlite", database=text)
     try:

@@ -117,6 +117,9 @@ def test_a_route_without_a_size_is_refused(route: str) -> None:
         ({"tools": [{"cache_control": {"ttl": "1h"}}], "system": [{"cache_control": {"type": "ephemeral"}}]}, "1h"),
         ({"system": [{"cache_control": {"ttl": "30m"}}]}, "1h"),
         ({"system": [{"cache_control": None}]}, "none"),
+        ({"prompt_cache_retention": "24h"}, "1h"),
+        ({"prompt_cache_retention": "in_memory"}, "none"),
+        ({"prompt_cache_retention": None}, "none"),
         ({"messages": [{"content": [{"cachePoint": {"type": "default"}}]}]}, "5m"),
         ({"system": [{"text": '"cache_control": {"ttl": "1h"}'}]}, "none"),
     ],
@@ -141,6 +144,14 @@ def test_the_dearest_cache_lifetime_asked_for_anywhere_counts(fields: dict[str, 
         ),
         ({"contents": [{"parts": [{"fileData": {"fileUri": "u"}}]}]}, "a file URI"),
         ({"contents": [], "cachedContent": "c/1"}, "cached content"),
+        (CHAT | {"web_search_options": {}}, "the provider's own tools"),
+        (CHAT | {"plugins": [{"id": "web"}]}, "the provider's own tools"),
+        (CHAT | {"mcp_servers": [{"type": "url", "url": "u"}]}, "the provider's own tools"),
+        (CHAT | {"container": "c"}, "the provider's own tools"),
+        ({"contents": [], "tools": [{"googleSearch": {}}]}, "the provider's own tools"),
+        (CHAT | {"modalities": ["text", "audio"]}, "output that is not text"),
+        ({"contents": [], "generationConfig": {"responseModalities": ["TEXT", "IMAGE"]}}, "output that is not text"),
+        (CHAT | {"service_tier": "priority"}, "another service tier"),
     ],
 )
 def test_input_that_the_body_only_refers_to_is_named(fields: dict[str, Any], unseen: str) -> None:
@@ -152,8 +163,70 @@ def test_what_the_body_contains_is_not_named() -> None:
         "messages": [{"content": [{"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}]}],
         "tools": [{"type": "function", "function": {"name": "f"}}],
         "previous_response_id": None,
+        "web_search_options": None,
+        "mcp_servers": [],
+        "modalities": ["text"],
+        "service_tier": "auto",
     }
+    schema = {"type": "object", "properties": {"container": {"type": "string"}, "modalities": {"enum": ["audio"]}}}
+    assert read(**(CHAT | {"tools": [{"name": "f", "input_schema": schema}]})).unseen == ()
+    assert read(contents=[], tools=[{"functionDeclarations": [{"name": "f"}]}]).unseen == ()
     assert read(**inline).unseen == ()
+
+
+@pytest.mark.parametrize(
+    "route",
+    [
+        "/v1/threads/x/messages",
+        "/v1/chat/completions/x/messages",
+        "/v1/conversations/x/messages",
+        "/v1/threads/x/runs/y/messages",
+        "/v1/messages/batches",
+        "/v1/messages/count_tokens",
+        "/v1/responses/x",
+        "/v1/evals/x/responses",
+        "/v1/embeddings",
+        "/v1/moderations",
+    ],
+)
+def test_a_route_that_only_ends_like_one_of_the_five_is_refused(route: str) -> None:
+    with pytest.raises(InputError, match="is not covered"):
+        api_of_route(route)
+
+
+@pytest.mark.parametrize(
+    ("route", "api"),
+    [
+        ("/messages", "messages"),
+        ("/anthropic/v1/messages", "messages"),
+        ("https://api.anthropic.com/v1/messages", "messages"),
+        ("/proxy/messages", "messages"),
+        ("/openai/responses", "responses"),
+        ("/openai/deployments/d/completions", "completions"),
+        ("/openai/deployments/d/chat/completions", "chat"),
+        ("/v1/engines/e/completions", "completions"),
+        ("/api/v1/completions", "completions"),
+        ("/chat/completions", "chat"),
+    ],
+)
+def test_a_route_under_a_prefix_is_still_covered(route: str, api: str) -> None:
+    assert api_of_route(route) == api
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"input": "x", "encoding_format": "float"},
+        {"input": "x", "dimensions": 256},
+        {"input": "x", "voice": "alloy"},
+        {"prompt": "x", "size": "1024x1024"},
+        {"prompt": "x", "quality": "hd"},
+        {"input_file_id": "f", "endpoint": "/v1/chat/completions", "completion_window": "24h"},
+    ],
+)
+def test_a_body_that_only_a_route_without_a_size_has_is_refused_without_its_route(fields: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match="is not covered"):
+        read_request(json.dumps({"model": "m", **fields}).encode())
 
 
 def test_bytes_are_those_forwarded_and_a_quarter_of_them_rounds_up() -> None:

@@ -87,6 +87,18 @@ def test_a_too_high_estimate_does_not_hide_cache_writes_in_the_stated_figure() -
     assert worst.tight_pico == 0
 
 
+def test_a_price_row_made_by_hand_with_a_dear_read_is_bounded_too() -> None:
+    at = price(row=rates(read="9"))
+    request = held(m=4_096, at=at)
+    real = TokenUsage(fresh=0, cache_read=10_000, output=4_096)
+    over = pico_half_even(real.cost_atto(at)) - request.hold_pico
+    assert over == 60_000 * MICRO
+    for inputs in (Known((RealInput(10_000, read=10_000),)), Declared("1"), Certain()):
+        worst = worst_case([request], inputs=inputs)
+        assert over <= worst.tight_pico <= worst.stated_pico
+    assert worst_case([request], inputs=Declared("1")).stated_pico == over
+
+
 def test_known_inputs_must_be_one_for_each_request() -> None:
     with pytest.raises(InputError, match="must be one for each of 2 open requests"):
         worst_case([held(), held()], inputs=Known((RealInput(1),)))

@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 
 from horde_policy.budget import Ledger, Limit, TokenUsage
+from horde_policy.budget.money import to_usd
 from horde_policy.cli.main import EXIT_BAD_INPUT, main
 from horde_policy.frames.usage import BUDGET_RUN
 from tests.unit.budget.recorded import azure_requests
@@ -44,14 +45,38 @@ def test_replay_writes_the_run_and_prints_the_summary(tmp_path: Path, capsys: Ca
     assert [row["setting"] for row in found["settings"]] == ["reserve=0", "reserve=1024", "reserve=4096", "full", "input", "stop"]
     assert found["limit_usd"] == "0.5"
     assert found["settings"][2]["is_default"]
-    assert isinstance(found["settings"][0]["overspend_pico"], str)  # dollars as exact decimals, never a binary float
     run = pl.read_parquet(out)
+    for row in found["settings"]:  # dollars as exact decimals, never a binary float, and no name says another unit
+        assert not [name for name in row if "pico" in name]
+        money = {name: value for name, value in row.items() if name.endswith("_usd")}
+        assert set(money) == {"settled_usd", "overspend_usd", "bound_at_overspend_usd", "largest_bound_usd"}
+        paid = int(run.filter(pl.col("setting") == row["setting"])["cost_pico"].sum())
+        assert money["settled_usd"] == f"{to_usd(paid):f}"
     assert BUDGET_RUN.checked(run).height == 6 * 300
     text = run_text(capsys, *common)
     assert "300 requests, limit $0.5000 a window (total, UTC)" in text
     assert "reserve=4096 (default)" in text
     weekly = run_json(capsys, *common, "--window", "week", "--zone", "Europe/Berlin", "--reserve", "4096")
     assert (weekly["window"], weekly["zone"]) == ("week", "Europe/Berlin")
+
+
+@pytest.mark.parametrize("link", ["same", "symbolic", "hard"])
+@pytest.mark.parametrize("name", ["requests", "prices"])
+def test_replay_never_writes_over_what_it_reads(name: str, link: str, tmp_path: Path, capsys: Capture) -> None:
+    files = {"requests": tmp_path / "requests.parquet", "prices": tmp_path / "prices.toml"}
+    azure_requests().head(5).write_parquet(files["requests"])
+    files["prices"].write_bytes(PRICES.read_bytes())
+    before = {key: path.read_bytes() for key, path in files.items()}
+    out = tmp_path / "out.parquet"
+    if link == "same":
+        out = files[name]
+    elif link == "symbolic":
+        out.symlink_to(files[name])
+    else:
+        out.hardlink_to(files[name])
+    given = ("--requests", files["requests"], "--prices", files["prices"], "--limit", "1", "--out", out)
+    assert "is an input of the same command, which would be lost" in refused(capsys, "replay", *given)
+    assert {key: path.read_bytes() for key, path in files.items()} == before
 
 
 def test_replay_reads_csv(tmp_path: Path, capsys: Capture) -> None:
@@ -84,7 +109,7 @@ def test_replay_reads_csv(tmp_path: Path, capsys: Capture) -> None:
         (("--requests", str(PRICES)), "are no columns of a supported format"),
         (("--prices", "none.toml"), "price table: 'none.toml' cannot be read"),
         (("--window", "year"), "setting window: 'year' must be one of"),
-        (("--out", "/no/such/folder/o.parquet"), "cannot be written"),
+        (("--out", "/no/such/folder/o.parquet"), "must lie in a folder that is there"),
     ],
 )
 def test_bad_input_is_one_line_and_exit_2(tmp_path: Path, capsys: Capture, change: tuple[str, str], message: str) -> None:
@@ -219,3 +244,14 @@ def test_a_public_trace_is_replayed_with_two_price_tables(tmp_path: Path, capsys
     assert "unbounded" in text
     for wrong, rule in (("--asks", "must be one of agents, ladder, none"), ("--model", "has no price")):
         assert rule in refused(capsys, *common, "--prices", PRICES, wrong, "much")
+
+
+@pytest.mark.parametrize("fields", [{"input": "x"}, {"prompt": "x"}])
+def test_explain_says_when_only_the_shape_told_the_api(fields: dict[str, Any], tmp_path: Path, capsys: Capture) -> None:
+    body = tmp_path / "body.json"
+    body.write_text(json.dumps({"model": "large", **fields}))
+    assert "by its shape alone" in run_text(capsys, "explain", body, "--prices", PRICES)
+    assert run_json(capsys, "explain", body, "--prices", PRICES)["api_from"] == "shape"
+    route = "/v1/responses" if "input" in fields else "/v1/completions"
+    assert "by its shape alone" not in run_text(capsys, "explain", body, "--prices", PRICES, "--route", route)
+    assert "is not covered" in refused(capsys, "explain", body, "--prices", PRICES, "--route", "/v1/embeddings")

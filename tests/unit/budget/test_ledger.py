@@ -8,6 +8,7 @@ from horde_policy.budget import Certain, Hold, Ledger, Limit, Refusal, TokenUsag
 from horde_policy.budget.price_table import PriceTable
 from horde_policy.budget.reservation import reserve_cost, resized
 from horde_policy.budget.settlement import EndingRules
+from horde_policy.budget.usage import read_usage
 from horde_policy.clock import FixedClock
 from horde_policy.errors import ConfigError, ConflictError, InputError
 from tests.unit.budget.accounts import HOLD, REAL, REAL_COST, START, admit, money
@@ -173,6 +174,23 @@ def test_late_usage_may_cost_more_than_was_counted(ledger: Ledger, clock: FixedC
     assert money(ledger) == (510_000 * MICRO, 0, 0)
 
 
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"input_tokens": 10, "output_tokens": 5, "cache_creation_input_tokens": "100000"},
+        {"prompt_tokens": 10, "completion_tokens": 5, "completion_tokens_details": {"reasoning_tokens": 3.0}},
+    ],
+)
+def test_unreadable_usage_keeps_the_hold_and_stays_incomplete_in_the_ledger(ledger: Ledger, bad: dict[str, object]) -> None:
+    hold = admit(ledger, "a")
+    usage = read_usage({"usage": bad})
+    assert ledger.settle(hold, usage).state == "kept"
+    found = ledger.find("a")
+    assert found.cost_pico == hold.hold_pico
+    assert found.usage == usage
+    assert not found.usage.complete  # type: ignore[union-attr]
+
+
 def test_an_expired_hold_is_released_by_hand_and_its_cost_is_still_not_lost(ledger: Ledger, clock: FixedClock) -> None:
     hold = admit(ledger)
     with pytest.raises(ConflictError, match="only an expired hold can"):
@@ -292,7 +310,7 @@ def test_a_hold_grows_only_if_the_budget_has_the_money(ledger: Ledger) -> None:
     assert isinstance(refused, Refusal)
     assert refused.obstacle == "too_large"
     assert money(ledger) == (0, bigger.hold_pico, 1)
-    with pytest.raises(ConflictError, match="a hold never shrinks"):
+    with pytest.raises(ConflictError, match=r"holds \$0\.15288 already: a hold never shrinks"):
         ledger.raise_hold(bigger, hold.reservation)
     kept = ledger.settle(hold, None)  # the caller's own copy is the old one
     assert kept.cost_pico == bigger.hold_pico
@@ -325,6 +343,21 @@ def test_the_bound_is_live(ledger: Ledger) -> None:
     assert ledger.worst_case("team").open == 0
 
 
+@pytest.mark.parametrize("name", ["misspelt", "Team", "", "a\x00b"])
+def test_a_budget_that_is_not_in_the_ledger_is_an_error_wherever_one_is_named(ledger: Ledger, name: str) -> None:
+    admit(ledger, "a")
+    for ask_about in (
+        lambda: ledger.admit(name, held(), request_id="b"),
+        lambda: ledger.open_holds(name),
+        lambda: ledger.worst_case(name),
+        lambda: ledger.measured_excess(budget=name),
+    ):
+        with pytest.raises(InputError, match="budget"):
+            ask_about()
+    ledger.set_budget("idle", Limit("day", "1"))
+    assert (ledger.open_holds("idle"), ledger.worst_case("idle").open) == ([], 0)
+
+
 def test_the_measured_input_comes_from_the_settled_rows(ledger: Ledger) -> None:
     assert ledger.measured_excess() is None
     for number, tokens in enumerate((9_000, 10_000, 10_100, 16_300)):
@@ -333,7 +366,8 @@ def test_the_measured_input_comes_from_the_settled_rows(ledger: Ledger) -> None:
     assert ledger.measured_excess("0.75") == 300 * MICRO
     assert ledger.measured_excess("1", budget="team") == 18_900 * MICRO
     assert ledger.measured_excess("0.25") == 0
-    assert ledger.measured_excess(budget="none") is None
+    ledger.set_budget("idle", Limit("day", "1"))
+    assert ledger.measured_excess(budget="idle") is None
 
 
 def test_an_audit_sees_what_a_hand_did_and_rebuild_repairs_it(store_url: str) -> None:

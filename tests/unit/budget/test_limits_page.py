@@ -6,26 +6,31 @@ from pathlib import Path
 
 from horde_policy.budget import Certain, Declared, Known, RealInput, TokenUsage, worst_case
 from horde_policy.budget.bound import bound_without_count, gap_ratio, split_limit_pico
-from horde_policy.budget.money import pico_half_even, to_usd
+from horde_policy.budget.money import MAX_LIMIT_PICO, pico_half_even, to_usd
+from horde_policy.budget.prices import Rates
 from horde_policy.budget.reservation import DEFAULT_OUTPUT_TOKENS, affordable_tokens
-from tests.unit.budget.shapes import ATTO_PER_MILLION, MICRO, USD, held, price
+from tests.unit.budget.shapes import ATTO_PER_MILLION, MICRO, USD, held, price, rates
 
 PAGE = (Path(__file__).parents[3] / "docs" / "limits.md").read_text(encoding="utf-8")
 
 
 def dollars(pico: int) -> str:
-    return f"${to_usd(pico):f}"
+    return f"${to_usd(pico):,f}"
 
 
 def known(count: int, tokens: int, short: int = 0, long: int = 0) -> Known:
     return Known((RealInput(tokens, short, long),) * count)
 
 
+def dear() -> Rates:
+    return rates(output="30")
+
+
 def expected_dollars() -> list[str]:
-    rates = price().rates
+    per_token = price().rates
     one = held()
     read, output, total = (line.amount_pico for line in one.explanation())
-    found = [rates.input // (ATTO_PER_MILLION // USD), rates.output // (ATTO_PER_MILLION // USD), read, output, total]
+    found = [per_token.input // (ATTO_PER_MILLION // USD), per_token.output // (ATTO_PER_MILLION // USD), read, output, total]
     long_body = held(m=4_096, body=400_000)
     found += [
         worst_case([one] * 20, inputs=known(20, 10_000)).stated_pico,
@@ -52,7 +57,10 @@ def expected_dollars() -> list[str]:
         found += [request.hold_pico, worst_case([request] * fit, inputs=known(fit, 0)).stated_pico]
     spent = 81 * pico_half_even(TokenUsage(fresh=0, output=32_000).cost_atto(price()))
     found += [spent, spent - limit]
-    found += [100 * USD, split_limit_pico(100 * USD, 5, "0.01"), 50_000 * MICRO]
+    repriced = pico_half_even(TokenUsage(fresh=10_000, output=4_096).cost_atto(price(row=dear())))
+    short = held(m=4_096)
+    found += [repriced, repriced - short.hold_pico, worst_case([short], inputs=known(1, 10_000)).stated_pico]
+    found += [100 * USD, split_limit_pico(100 * USD, 5, "0.01"), MAX_LIMIT_PICO, 50_000 * MICRO]
     return [dollars(pico) for pico in found]
 
 

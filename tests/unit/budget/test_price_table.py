@@ -48,6 +48,30 @@ def test_unstated_cache_prices_follow_the_input_price_and_a_read_is_never_cheape
     assert own.price("m").rates.cache_read == atto("2")
 
 
+@pytest.mark.parametrize(
+    ("body", "more", "place"),
+    [
+        ('input = "3"\noutput = "15"\ncache_read = "9"', "", "price 1, cache_read: '9'"),
+        ('input = "3"\noutput = "15"\ncache_read_ratio = "1.25"', "", "price 1, cache_read_ratio: '1.25'"),
+        ('input = "3"\noutput = "15"', 'cache_read_ratio = "1.25"', "price 1, cache_read_ratio: '1.25'"),
+        ('input = "0"\noutput = "15"\ncache_read = "1"', "", "price 1, cache_read: '1'"),
+        (
+            'input = "3"\noutput = "15"\n[[price.tiers]]\nabove_input_tokens = 9\nwhole = true\n'
+            'input = "4"\noutput = "15"\ncache_read = "5"\ncache_write_1h = "9"',
+            "",
+            "price 1, tier 1, cache_read: '5'",
+        ),
+    ],
+)
+def test_a_cache_read_dearer_than_input_is_refused_since_the_bound_relies_on_it(body: str, more: str, place: str) -> None:
+    with pytest.raises(InputError) as refused:
+        parse_prices(table_text(row(body), more=more))
+    assert f"{place} must not make a cache read dearer than input" in str(refused.value)
+    assert parse_prices(table_text(row('input = "3"\noutput = "15"\ncache_read_ratio = "1"'))).price(
+        "m"
+    ).rates.cache_read == atto("3")
+
+
 @pytest.mark.parametrize("missing", ['output = "1"', 'input = "1"'])
 def test_a_missing_price_is_not_zero(missing: str) -> None:
     with pytest.raises(InputError, match="is missing; a missing price is not zero"):

@@ -1,6 +1,8 @@
 """What a refusal says: the window, held or spent, what would pass and when (budgets.md §10)."""
 
+import re
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 
 import pytest
 
@@ -137,3 +139,34 @@ def test_a_raise_is_measured_by_what_it_adds(more: int, obstacle: str) -> None:
     assert (found.obstacle, found.needed_pico) == (obstacle, more)
     assert found.largest_limit_tokens == 4_095
     assert half + more == HOLD
+
+
+@pytest.mark.parametrize("over", [1, MICRO, 50 * MICRO, 1_000 * MICRO])
+@pytest.mark.parametrize("limit", [USD, 5 * USD // 100, 2_000 * USD])
+@pytest.mark.parametrize("open_count", [0, 1])
+def test_the_figures_of_a_refusal_add_up_to_more_than_the_limit(over: int, limit: int, open_count: int) -> None:
+    taken = limit - HOLD + over
+    spent, held_pico = (0, max(taken, 0)) if open_count else (max(taken, 0), 0)
+    sentence = refused(state(limit=limit, spent=spent, held_pico=held_pico, open_count=open_count)).sentence()
+    shown = [Decimal(text.replace(",", "")) for text in re.findall(r"(?:limit|spent|held|needed) \$([\d,.]+\d)", sentence)]
+    assert len(shown) == 4
+    assert sum(shown[1:]) > shown[0]
+    assert open_count == 0 or "held by 1 open request;" in sentence or "whole limit" in sentence
+
+
+def test_one_micro_dollar_over_shows_the_digits_it_takes() -> None:  # budgets.md, case 17
+    sentence = refused(state(spent=908_561 * MICRO)).sentence()
+    assert "limit $1.000000, spent $0.908561, held $0.000000, needed $0.091440" in sentence
+    assert "limit $1.0000, spent $0.9500, held $0.0000, needed $0.0914" in refused(state(spent=950_000 * MICRO)).sentence()
+
+
+def test_a_limit_of_zero_is_named_as_the_reason() -> None:
+    empty = refusal_of(held(body=0, reserve=0), [state(limit=0)], NOW)
+    assert empty is not None
+    assert "the limit is 0, which admits nothing" in empty.sentence()
+    assert "more than the whole limit" not in empty.sentence()
+
+
+def test_one_open_request_is_one() -> None:
+    assert "1 request is open" in refused(state(open_count=1, cap=1)).sentence()
+    assert "2 requests are open" in refused(state(open_count=2, cap=2)).sentence()

@@ -1,6 +1,7 @@
 """A running count of output tokens that says stop (B13): inside one program, and on a shared ledger."""
 
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -123,14 +124,34 @@ def test_a_guarded_stream_never_outgrows_the_budget_on_a_ledger(store_url: str) 
                 break
         assert guard.refusal is not None
         assert guard.refusal.obstacle in ("held", "too_large")
-        # $0.10 is 6,666 tokens: it stopped within one step of them, and holds what was sent
-        assert 6_666 - 500 <= sent <= 6_666
+        # $0.10 is 6,666 tokens: one more addition of 100 would have gone over
+        assert sent == 6_600
         assert guard.hold.hold_pico >= sent * 15 * MICRO
         cost = pico_half_even(TokenUsage(fresh=0, output=sent).cost_atto(price()))
         ledger.settle(guard.hold, TokenUsage(fresh=0, output=sent))
         [window] = ledger.audit().windows
         assert window.agrees
         assert window.spent_pico == cost <= USD // 10
+
+
+@pytest.mark.parametrize("step", [1, 256, 500, 4_096, 100_000])
+@pytest.mark.parametrize(
+    ("each", "n", "expected"), [(1, 1, 6_666), (7, 1, 6_664), (100, 1, 6_600), (100, 2, 6_600), (2, 2, 6_666)]
+)
+def test_whatever_the_step_a_stream_goes_on_while_the_budget_has_money(
+    step: int, each: int, n: int, expected: int, tmp_path: Path
+) -> None:
+    with Ledger(tmp_path / "ledger.db") as ledger:
+        ledger.set_budget("team", Limit("day", "0.10"))
+        hold = ledger.admit("team", held(m=None, body=0, n=n, reserve=3_000), request_id="a")
+        assert isinstance(hold, Hold)
+        guard = StreamGuard(ledger, hold, step_tokens=step)
+        guard.output_tokens = 5_600 // each * each if step == 1 else 0  # by ones the whole way would be slow
+        while not guard.add(each):
+            assert guard.output_tokens <= guard.hold.reservation.choices * guard.hold.reservation.reserved_tokens
+        assert guard.output_tokens == expected
+        done = ledger.settle(guard.hold, TokenUsage(fresh=0, output=guard.output_tokens))
+        assert done.cost_pico <= done.hold_pico <= USD // 10
 
 
 def test_a_guarded_stream_holds_no_more_than_its_own_limit(store_url: str) -> None:

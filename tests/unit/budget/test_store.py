@@ -269,6 +269,41 @@ def test_an_address_that_is_no_ledger_is_refused(url: str) -> None:
     assert "secret" not in str(caught.value)
 
 
+BROKEN_ADDRESSES = [
+    "host=127.0.0.1 user=u password=s3cret dbname=x",
+    "dbname = x password = s3cret",
+    "password=s3cret",
+    "postgresql:/u:s3cret@127.0.0.1/x",
+    "postgresql:u:s3cret@127.0.0.1/x",
+    "Postgres:/u:s3cret@h/x",
+    "u:s3cret@127.0.0.1/x",
+    "//u:s3cret@127.0.0.1/x",
+    "postgresql:///u:s3cret@127.0.0.1/x",
+    "sqlite:///postgresql:/u:s3cret@h/x",
+    "sqlite:///host=h password=s3cret",
+    "host=h password=s3cret://",
+]
+
+
+@pytest.mark.parametrize("kind", [str, Path])
+@pytest.mark.parametrize("address", BROKEN_ADDRESSES)
+def test_an_address_that_is_no_url_makes_no_file_and_shows_no_password(
+    address: str, kind: type[str] | type[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises((InputError, StoreError)) as caught:
+        Ledger(kind(address))
+    assert "s3cret" not in str(caught.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["a=b.db", "me@home.db", "my user.db", "ledger:1.db"])
+def test_an_odd_file_name_is_still_a_file(name: str, tmp_path: Path) -> None:
+    with Ledger(str(tmp_path / name)) as ledger:
+        assert ledger.open_holds() == []
+    assert (tmp_path / name).is_file()
+
+
 def test_a_file_that_is_no_ledger_is_refused(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="there is no ledger"):
         Ledger(tmp_path / "none.db", create=False)

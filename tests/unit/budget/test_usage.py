@@ -7,9 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from horde_policy.budget.prices import CacheAsked
+from horde_policy.budget.settlement import outcome_of
 from horde_policy.budget.usage import FLAGS, TokenUsage, read_usage
 from horde_policy.errors import InputError
-from tests.unit.budget.shapes import atto, price, rates
+from tests.unit.budget.shapes import MICRO, atto, held, price, rates
 
 
 def classes(usage: TokenUsage | None) -> tuple[int, int, int, int, int] | None:
@@ -53,7 +54,7 @@ def classes(usage: TokenUsage | None) -> tuple[int, int, int, int, int] | None:
             (1, 0, 0, 0, 11),
             ("reasoning_added",),
         ),
-        # neither reading adds up: the larger, flagged
+        # neither reading adds up: the larger, which is what the total says, flagged
         (
             {
                 "usage": {
@@ -63,7 +64,7 @@ def classes(usage: TokenUsage | None) -> tuple[int, int, int, int, int] | None:
                     "completion_tokens_details": {"reasoning_tokens": 15},
                 }
             },
-            (100, 0, 0, 0, 35),
+            (100, 0, 0, 0, 899),
             ("total_mismatch", "reasoning_added"),
         ),
         # cache writes that an OpenAI-style server reports
@@ -238,6 +239,122 @@ def test_a_count_that_is_none_is_missing_and_flagged_and_never_zero_by_silence(b
     )
     assert no_detail is not None
     assert (no_detail.fresh, no_detail.complete, no_detail.flags) == (5, True, ("unreadable",))
+
+
+CHAT = {"prompt_tokens": 10, "completion_tokens": 5}
+COSTLY = {  # every count whose loss would make the cost smaller, in every shape, and the side that is then not known
+    "anthropic read": ({"input_tokens": 10, "output_tokens": 5}, ("cache_read_input_tokens",), "input"),
+    "anthropic write": ({"input_tokens": 10, "output_tokens": 5}, ("cache_creation_input_tokens",), "input"),
+    "anthropic 5 min": ({"input_tokens": 10, "output_tokens": 5}, ("cache_creation", "ephemeral_5m_input_tokens"), "input"),
+    "anthropic 1 h": ({"input_tokens": 10, "output_tokens": 5}, ("cache_creation", "ephemeral_1h_input_tokens"), "input"),
+    "chat write": (CHAT, ("prompt_tokens_details", "cache_write_tokens"), "input"),
+    "chat creation": (CHAT, ("prompt_tokens_details", "cache_creation_tokens"), "input"),
+    "chat with anthropic's read": (CHAT, ("cache_read_input_tokens",), "input"),
+    "chat with anthropic's write": (CHAT, ("cache_creation_input_tokens",), "input"),
+    "chat reasoning": (CHAT, ("completion_tokens_details", "reasoning_tokens"), "output"),
+    "responses reasoning": ({"input_tokens": 10, "output_tokens": 5}, ("output_tokens_details", "reasoning_tokens"), "output"),
+    "gemini thoughts": ({"promptTokenCount": 10, "candidatesTokenCount": 5}, ("thoughtsTokenCount",), "output"),
+    "gemini tools": ({"promptTokenCount": 10, "candidatesTokenCount": 5}, ("toolUsePromptTokenCount",), "input"),
+    "bedrock read": ({"inputTokens": 10, "outputTokens": 5}, ("cacheReadInputTokens",), "input"),
+    "bedrock write": ({"inputTokens": 10, "outputTokens": 5}, ("cacheWriteInputTokens",), "input"),
+    "bedrock detail": ({"inputTokens": 10, "outputTokens": 5}, ("cacheDetails", "inputTokens"), "input"),
+}
+
+
+@pytest.mark.parametrize("bad", ["100000", 300.0, -7, True, 10**9 + 1, {"a": 1}])
+@pytest.mark.parametrize("name", COSTLY)
+def test_usage_with_an_unreadable_count_that_costs_is_kept_and_never_settled_without_it(name: str, bad: object) -> None:
+    fields, path, side = COSTLY[name]
+    nested: object = bad if len(path) == 1 else {path[1]: bad}
+    usage = read_usage({"usage": {**fields, path[0]: [nested] if path[0] == "cacheDetails" else nested}})
+    assert usage is not None
+    assert (usage.complete, usage.input_known, usage.output_known) == (False, side == "output", side == "input")
+    assert usage.flags[0] == "unreadable"
+    assert f"{side}_unreadable" in usage.flags
+    found = outcome_of(held(), usage)
+    assert (found.state, found.cost_pico) == ("kept", held().hold_pico)
+
+
+@pytest.mark.parametrize("bad", ["12", 7, True, ["x"]])
+def test_details_that_are_no_object_are_unreadable(bad: object) -> None:
+    for fields in ({"input_tokens": 1, "output_tokens": 1, "cache_creation": bad}, CHAT | {"completion_tokens_details": bad}):
+        usage = read_usage(fields)
+        assert usage is not None
+        assert not usage.complete
+    empty = read_usage(CHAT | {"prompt_tokens_details": [], "completion_tokens_details": {}})
+    assert empty is not None
+    assert empty.complete
+
+
+def test_what_is_known_beside_an_unreadable_count_is_kept_where_it_is_more_than_the_hold() -> None:
+    usage = read_usage({"input_tokens": 90_000, "output_tokens": 5, "cache_creation_input_tokens": "100000"})
+    assert outcome_of(held(), usage).cost_pico == (90_000 * 3 + 5 * 15) * MICRO
+    output = read_usage(
+        {
+            "prompt_tokens": 100,
+            "completion_tokens": 50,
+            "total_tokens": 180,
+            "completion_tokens_details": {"reasoning_tokens": "30"},
+        }
+    )
+    assert output is not None
+    assert (output.output, output.flags) == (80, ("unreadable", "total_mismatch", "output_unreadable"))
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected", "flags"),
+    [
+        ({"prompt_tokens": 100, "completion_tokens": 50, "total_tokens": 180}, (100, 0, 0, 0, 80), ("total_mismatch",)),
+        ({"input_tokens": 100, "output_tokens": 50, "total_tokens": 180}, (100, 0, 0, 0, 80), ("total_mismatch",)),
+        ({"prompt_tokens": 100, "completion_tokens": 50, "total_tokens": 120}, (100, 0, 0, 0, 50), ("total_mismatch",)),
+        (
+            {"promptTokenCount": 100, "candidatesTokenCount": 50, "totalTokenCount": 180},
+            (100, 0, 0, 0, 80),
+            ("total_mismatch",),
+        ),
+        (
+            {"inputTokens": 9, "outputTokens": 1, "totalTokens": 30, "cacheReadInputTokens": 5},
+            (9, 5, 0, 0, 16),
+            ("total_mismatch",),
+        ),
+        (
+            {"input_tokens": 9, "output_tokens": 1, "total_tokens": 30, "cache_read_input_tokens": 5},
+            (9, 5, 0, 0, 16),
+            ("total_mismatch",),
+        ),
+        ({"inputTokens": 9, "outputTokens": 1, "totalTokens": 15, "cacheReadInputTokens": 5}, (9, 5, 0, 0, 1), ()),
+        # a chat server with Anthropic's cache names: beside the input by the total, or without one; inside it by the total
+        (
+            {
+                "prompt_tokens": 40,
+                "completion_tokens": 10,
+                "cache_read_input_tokens": 1_000,
+                "cache_creation_input_tokens": 500,
+                "total_tokens": 1_550,
+            },
+            (40, 1_000, 500, 0, 10),
+            ("cache_ttl_assumed", "cache_added"),
+        ),
+        ({"prompt_tokens": 40, "completion_tokens": 10, "cache_read_input_tokens": 30}, (40, 30, 0, 0, 10), ("cache_added",)),
+        (
+            {"prompt_tokens": 40, "completion_tokens": 10, "cache_read_input_tokens": 30, "total_tokens": 50},
+            (10, 30, 0, 0, 10),
+            (),
+        ),
+        (
+            {"prompt_tokens": 40, "completion_tokens": 10, "cache_read_input_tokens": 30, "total_tokens": 100},
+            (40, 30, 0, 0, 30),
+            ("cache_added", "total_mismatch"),
+        ),
+    ],
+)
+def test_where_the_total_disagrees_the_larger_is_taken_whatever_the_shape(
+    fields: dict[str, Any], expected: tuple[int, ...], flags: tuple[str, ...]
+) -> None:
+    usage = read_usage(fields)
+    assert usage is not None
+    assert classes(usage) == expected
+    assert usage.flags == flags
 
 
 def test_the_cost_is_the_sum_over_the_classes() -> None:

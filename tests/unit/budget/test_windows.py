@@ -104,3 +104,20 @@ def test_an_unknown_kind_or_an_instant_without_a_zone_is_refused() -> None:
         window_at("year", "UTC", at("2026-01-01T00:00:00"))  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="must have a time zone"):
         window_at("day", "UTC", datetime(2026, 1, 1))  # noqa: DTZ001
+
+
+LAST, FIRST = datetime.max.replace(tzinfo=UTC), datetime.min.replace(tzinfo=UTC)
+
+
+@pytest.mark.parametrize("kind", ["day", "week", "month"])
+@pytest.mark.parametrize(
+    ("zone", "edge"), [("UTC", LAST), ("Pacific/Kiritimati", LAST), ("America/New_York", LAST), ("Pacific/Pago_Pago", FIRST)]
+)
+def test_an_instant_whose_window_leaves_the_calendar_is_refused(kind: WindowKind, zone: str, edge: datetime) -> None:
+    with pytest.raises(ConfigError, match="does not lie within the years 1 to 9999"):
+        window_at(kind, zone, edge)
+
+
+def test_the_first_window_of_the_calendar_and_a_total_at_its_ends_are_windows() -> None:
+    assert window_at("day", "UTC", FIRST).holds(FIRST)
+    assert window_at("total", "UTC", LAST).end is None

@@ -272,3 +272,31 @@ def test_a_store_waits_for_the_disk_at_each_commit(tmp_path: Path) -> None:
         assert connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"
         assert connection.exec_driver_sql("PRAGMA synchronous").scalar() == 2, "FULL"
     store.close()
+
+
+BROKEN_ADDRESSES = [
+    "host=127.0.0.1 user=u password=s3cret dbname=x",
+    "dbname = x password = s3cret",
+    "password=s3cret",
+    "postgresql:/u:s3cret@127.0.0.1/x",
+    "postgresql:u:s3cret@127.0.0.1/x",
+    "Postgres:/u:s3cret@h/x",
+    "u:s3cret@127.0.0.1/x",
+    "//u:s3cret@127.0.0.1/x",
+    "postgresql:///u:s3cret@127.0.0.1/x",
+    "sqlite:///postgresql:/u:s3cret@h/x",
+    "sqlite:///host=h password=s3cret",
+    "host=h password=s3cret://",
+]
+
+
+@pytest.mark.parametrize("kind", [str, Path])
+@pytest.mark.parametrize("address", BROKEN_ADDRESSES)
+def test_an_address_that_is_no_url_makes_no_file_and_shows_no_password(
+    address: str, kind: type[str] | type[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(StoreError) as caught:
+        HistoryStore(kind(address))
+    assert "s3cret" not in str(caught.value)
+    assert list(tmp_path.iterdir()) == []
