@@ -108,6 +108,7 @@ def verdict_document(verdict: Verdict) -> dict[str, Any]:
         "decided_up_to_ratio": plain(verdict.decided_up_to_ratio),
         "point": plain(verdict.point),
         "point_off_by": verdict.point_off_by,
+        "point_refuted_by": plain(verdict.point_refuted_by),
         "registered_over": plain(verdict.registered),
         "assignments": plain(verdict.funded.assignments),
         "held_nothing": None

@@ -35,6 +35,8 @@ __all__ = [
     "funded_sentence",
     "no_data_text",
     "no_funded_text",
+    "point_refuted_text",
+    "point_warning",
     "ratio_text",
 ]
 
@@ -287,7 +289,32 @@ def funded_details(verdict: Verdict) -> tuple[str, ...]:
         point = share_range_text(verdict.point.low, verdict.point.high)
         off = f"{verdict.point_off_by * 100:.0f} percentage points"
         details.append(f"If free registered requests waited like anonymous ones it would be {point}; that may be off by {off}.")
+    elif verdict.point_refuted_by is not None:
+        details.append(point_refuted_text(verdict.point_refuted_by))
     return tuple(details)
+
+
+def point_refuted_text(anonymous: Bounds) -> str:
+    """Return why there is no single figure beside the bounds: what it would take for granted cannot be (exports.md 10).
+
+    >>> point_refuted_text(Bounds(4.0, 4.0))
+    'As far as 4 anonymous waits tell, free registered requests did not wait like anonymous ones: no share of funded waits would \
+fit. So no single figure stands beside the bounds.'
+    """
+    return (
+        f"As far as {bounds_text(anonymous)} anonymous waits tell, free registered requests did not wait like anonymous ones: no "
+        "share of funded waits would fit. So no single figure stands beside the bounds."
+    )
+
+
+def point_warning(verdict: Verdict) -> str:
+    """Return what stands beside a drawn point estimate: what it takes for granted, and how far off that may be."""
+    if verdict.point_refuted_by is not None:
+        return f"Over {seconds(verdict.over_s)} nothing can be drawn. {point_refuted_text(verdict.point_refuted_by)}"
+    if verdict.point_off_by is None:
+        return "No anonymous wait was counted, so there is nothing to draw."
+    off = f"{verdict.point_off_by * 100:.0f} percentage points"
+    return f"The dotted line takes for granted what nobody knows, and may be off by {off}. It has gaps where no share would fit."
 
 
 def ratio_text(ratio_of_assignments: float) -> str:

@@ -221,11 +221,12 @@ def fig_funded(funded: FundedWaits, settings: AllowanceSettings, mode: Mode, *, 
 
 
 def _draw_point(figure: go.Figure, rows: pl.DataFrame, mode: Mode) -> None:
-    known = rows.filter(pl.col("point_low").is_not_null())
+    # where no share fits there is a gap in the line, which a line from neighbour to neighbour would deny
     figure.add_scatter(
-        x=[place_of(edge) for edge in known["edge_s"].to_list()],
-        customdata=[seconds(edge) for edge in known["edge_s"].to_list()],
-        y=[(low + high) * 50 for low, high in known.select("point_low", "point_high").iter_rows()],
+        x=[place_of(edge) for edge in rows["edge_s"].to_list()],
+        customdata=[seconds(edge) for edge in rows["edge_s"].to_list()],
+        y=[None if low is None else (low + high) * 50 for low, high in rows.select("point_low", "point_high").iter_rows()],
+        connectgaps=False,
         mode="lines",
         name="if free ones waited like anonymous ones (may be far off)",
         line={"color": FAINT[mode], "width": 2, "dash": "dot", "shape": "hv"},

@@ -24,6 +24,8 @@ from horde_policy.views.finding_text import (
     funded_details,
     funded_sentence,
     no_data_text,
+    point_refuted_text,
+    point_warning,
 )
 from tests.unit.review.made import decision, decisions, histogram, waits
 from tests.unit.review.weeks import made_week
@@ -110,11 +112,15 @@ def test_the_sentence_of_refusals_by_hand() -> None:
     assert text.n == "n = 100"
 
 
-def verdict_of(free: int, funded: int, quick: int, slow: int, *, above: float = 0.1, ratio: float = 1.0) -> Week:
+def verdict_of(
+    free: int, funded: int, quick: int, slow: int, *, above: float = 0.1, ratio: float = 1.0, anonymous: tuple[int, int] = (0, 0)
+) -> Week:
+    """Return a week of these registered counts; quick waits are 100 s, slow ones 400 s, of anonymous requesters as well."""
+    beside = histogram([100.0] * anonymous[0] + [400.0] * anonymous[1], requester="anonymous")
     made = replace(
         NOTHING,
         decisions=decisions(decision(free), decision(funded, outcome="funded")),
-        waits=waits(*histogram([100.0] * quick + [400.0] * slow)),
+        waits=waits(*histogram([100.0] * quick + [400.0] * slow), *beside),
     )
     return review_week(made, DEFAULT, question=Question(above=above, ratio=ratio))
 
@@ -167,3 +173,12 @@ def test_a_point_estimate_never_stands_without_its_warning() -> None:
     details = funded_details(review_week(made, DEFAULT).verdict)
     (point,) = [detail for detail in details if "like anonymous ones" in detail]
     assert "that may be off by" in point
+
+
+def test_what_the_counts_refute_is_said_in_place_of_an_impossible_figure() -> None:
+    made = verdict_of(60, 7, 59, 8, anonymous=(3, 1))
+    said = [detail for detail in funded_details(made.verdict) if "like anonymous ones" in detail]
+    assert said == [point_refuted_text(Bounds(4, 4))]
+    assert "nothing can be drawn" in point_warning(made.verdict)
+    assert "nothing to draw" in point_warning(verdict_of(60, 7, 59, 8).verdict)
+    assert "may be off by" in point_warning(review_week(made_week(hours=48), DEFAULT).verdict)
