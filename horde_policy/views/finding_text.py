@@ -40,7 +40,7 @@ __all__ = [
     "ratio_text",
 ]
 
-SEVERITY_WORDS: Final = {"wrong": "contradiction", "bad": "attention", "open": "open", "fine": "as it should be"}
+SEVERITY_WORDS: Final = {"wrong": "contradiction", "bad": "attention", "open": "open", "note": "note", "fine": "as it should be"}
 """How grave a finding is, in words."""
 
 SECTION_TITLES: Final = {
@@ -56,6 +56,7 @@ SECTION_TITLES: Final = {
 NO_DATA_TEXTS: Final = {
     "no_decisions": "The exports hold no decisions of the free output allowance (horde.text.free_allowance.decisions).",
     "no_decisions_no_estimates": "The exports hold neither decisions nor estimated waits.",
+    "no_allowance_sizes": "The decisions do not say their allowance, and the exports hold no estimated waits.",
     "no_estimates": "The exports hold no estimated waits (horde.text.free_allowance.estimated_wait_seconds).",
     "no_queue_waits": "The exports hold no queue waits (horde.text.queue_wait_seconds).",
     "no_waits": "The exports hold no waits.",
@@ -172,17 +173,32 @@ def _downgraded(finding: Finding) -> _Text:
 
 
 def _allowance_moves(finding: Finding) -> _Text:
-    share, floor, mean = _share(finding), finding.figures["at_floor"], finding.figures["mean"]
-    details = [f"{share_text(floor)} got the size bucket of the floor (or had no eligible worker)."]
+    share, figures = _share(finding), finding.figures
+    size, ends, mean = figures["size"], figures["ends"], figures["mean"]
+    names = {ends["floor"]: "the floor", ends["ceiling"]: "the ceiling"}
+    bucket = f"the size bucket of {names[size]}" if size in names else f"the bucket of {size_text(size)} tokens"
+    details = []
+    if size != ends["ceiling"]:
+        details.append(f"{share_text(figures['at_ceiling'])} got the size bucket of the ceiling.")
+    if size != ends["floor"]:
+        details.append(f"{share_text(figures['at_floor'])} got the size bucket of the floor (or had no eligible worker).")
     if mean is not None:
         details.append(f"The mean allowance of those with an eligible worker was {_tokens(mean)} tokens.")
+    if ends["ceiling"] == ends["floor"]:
+        sentence = (
+            f"Whether the allowance moves cannot be seen: ceiling and floor lie in one size bucket, {size_text(size)} tokens."
+        )
+        return sentence, tuple(details[-1:] if mean is not None else ())
     if share.low >= 1:
-        return "The allowance was at its ceiling for every request: the week never asked anything of the rule.", tuple(details)
-    if floor.low >= 1:
-        return "The allowance was at its floor for every request.", tuple(details)
-    return f"The allowance moves: {share_text(share)} of the requests were measured in the size bucket of the ceiling.", tuple(
-        details
-    )
+        at_end = {
+            ends["ceiling"]: "The allowance was at its ceiling for every request: the week never asked anything of the rule.",
+            ends["floor"]: "The allowance was at its floor for every request.",
+        }
+        return at_end.get(size, f"The allowance was in one size bucket for every request: {size_text(size)} tokens."), tuple(
+            details
+        )
+    how = "hardly moves" if figures["hardly"] else "moves"
+    return f"The allowance {how}: {share_text(share)} of the requests were measured in {bucket}.", tuple(details)
 
 
 def _tokens(bounds: Bounds) -> str:
@@ -347,6 +363,9 @@ def _cells(finding: Finding) -> _Text:
     share = _share(finding)
     details = tuple(f"{bounds_text(Bounds(low, high))}: {text}." for _, text, low, high in finding.figures["rules"] if high > 0)
     if finding.code == "cells_special":
+        own = finding.figures["anonymous_funded"]
+        if own is not None and own.part.high > 0:
+            details += (f"Of the {bounds_text(own.total)} anonymous decisions, {share_text(own)} held kudos.",)
         sentence = f"{bounds_text(share.part)} decisions ({share_text(share)}) are of a kind that only a special case makes."
     else:
         sentence = f"{bounds_text(share.part)} decisions ({share_text(share)}) are of a kind that the rule does not allow."

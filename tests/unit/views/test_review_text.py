@@ -168,6 +168,23 @@ def test_the_verdict_says_how_many_more_requests_help_and_what_is_taken_for_gran
     assert "factor of inf" not in " ".join(funded_details(verdict_of(50, 50, 96, 4, ratio=math.inf).verdict))
 
 
+def test_no_title_says_the_opposite_of_its_own_figure() -> None:
+    """An allowance nearly always at the floor does not "move: 0 %", and a special case that is much is not as it should be."""
+    rows = decisions(
+        decision(922, allowance_size="<=512", requested_size="<=512"),
+        decision(78, allowance_size="1025-2048", requested_size="<=512"),
+        decision(20, outcome="funded", requester="anonymous", requested_size=">4096"),
+    )
+    week = review_week(replace(NOTHING, decisions=rows), DEFAULT)
+    told = {finding.code: finding_text(finding) for finding in week.findings}
+    moves = told["allowance_moves"]
+    assert moves.sentence == "The allowance hardly moves: 90.4 % of the requests were measured in the size bucket of the floor."
+    assert (moves.figure, moves.severity) == ("90.4 %", "open")
+    assert moves.details[0].endswith("got the size bucket of the ceiling.")
+    assert told["cells_special"].severity == "open"
+    assert "Of the 20 anonymous decisions, 100 % held kudos." in told["cells_special"].details
+
+
 def test_a_point_estimate_never_stands_without_its_warning() -> None:
     made = made_week(hours=48)
     details = funded_details(review_week(made, DEFAULT).verdict)
