@@ -138,3 +138,39 @@ def test_hostile_names_cannot_move_the_cursor(capsys: pytest.CaptureFixture[str]
         assert main(arguments) == 0
         out, err = capsys.readouterr()
         assert "\x1b" not in out + err
+
+
+VALUES = ("10", "20", "30", "NaN", "40", "+Inf", "-3", "50")
+SERIES = 'horde_text_free_allowance_decisions_total{horde_outcome="free",horde_requester="anonymous"}'
+
+
+@pytest.fixture
+def damaged(tmp_path: Path) -> Path:
+    """Return an export of eight looks, of which one has no value and two cannot be, beside a series of something else."""
+    lines = [f"{SERIES} {value} {1790000000000 + 60000 * look}" for look, value in enumerate(VALUES)]
+    file = tmp_path / "damaged.prom"
+    file.write_text("\n".join([*lines, "other_metric 5 1790000000000", ""]), encoding="utf-8")
+    return file
+
+
+@pytest.mark.parametrize("command", ["decisions", "week", "waits"])
+def test_no_sample_is_left_out_without_a_word(capsys: pytest.CaptureFixture[str], damaged: Path, command: str) -> None:
+    assert main([command, str(damaged)]) == 0
+    told = capsys.readouterr().err
+    assert "note: damaged.prom: 1 sample was left out: no value (NaN: the series went away)" in told
+    assert "problem: damaged.prom: 2 samples were left out: a negative or infinite count" in told
+    assert "note: 1 sample of 1 other name was not read; --json lists them" in told
+
+
+def test_what_was_left_out_is_listed_for_machines_and_qualifies_the_week(
+    capsys: pytest.CaptureFixture[str], damaged: Path
+) -> None:
+    document = answer(capsys, "decisions", str(damaged))
+    assert {(left["subject"], left["count"]) for left in document["left_out"]} == {
+        ("(samples)", 1),
+        ("(samples)", 2),
+        ("other_metric", 1),
+    }
+    week = answer(capsys, "week", str(damaged))
+    assert any("2 samples were left out" in finding["text"] for finding in week["findings"])
+    assert "data_clean" not in week["sections"]["data"]["findings"]
