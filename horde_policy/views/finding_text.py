@@ -287,8 +287,8 @@ def funded_details(verdict: Verdict) -> tuple[str, ...]:
     details = [
         f"Of the funded waits {share_range_text(over.low, over.high)} were over {mark}, as far as these counts can tell; with "
         f"sampling, {share_range_text(sampling.low, sampling.high)} (95 %).",
-        f"{share_range_text(p.low, p.high)} of the registered assignments held nothing. By decisions it is "
-        f"{share_text(p.by_decisions)}; the odds among assignments may differ, {ratio_text(p.ratio)}.",
+        f"{share_range_text(p.low, p.high)} of the registered assignments held no kudos. Of the decisions "
+        f"{share_text(p.by_decisions)} held none. {ratio_text(p.ratio)}",
     ]
     if verdict.registered is not None:
         details.append(f"All registered waits over {mark}: {share_text(verdict.registered)}, free ones among them.")
@@ -337,11 +337,12 @@ def ratio_text(ratio_of_assignments: float) -> str:
     """Return what is taken for how unlike assignments and decisions are.
 
     >>> ratio_text(2.0), ratio_text(float("inf"))
-    ('which is taken to be by a factor of 2 at most', 'and nothing is taken for by how much')
+    ('The odds among assignments are assumed to differ from that by a factor of 2 at most.', 'How far the odds among assignments \
+differ from that is left open.')
     """
     if ratio_of_assignments == float("inf"):
-        return "and nothing is taken for by how much"
-    return f"which is taken to be by a factor of {ratio_of_assignments:g} at most"
+        return "How far the odds among assignments differ from that is left open."
+    return f"The odds among assignments are assumed to differ from that by a factor of {ratio_of_assignments:g} at most."
 
 
 def _would_gain(finding: Finding) -> _Text:

@@ -162,7 +162,7 @@ def test_the_verdict_says_how_many_more_requests_help_and_what_is_taken_for_gran
     assert funded_sentence(verdict).startswith("It is not yet decided whether more than 10.0 % of the funded requests waited")
     assert f"about {verdict.times_the_requests:.1f} times as many requests would decide it" in funded_sentence(verdict)
     details = " ".join(funded_details(verdict_of(5000, 5000, 9900, 100).verdict))
-    assert "taken to be by a factor of 1 at most" in details
+    assert "assumed to differ from that by a factor of 1 at most" in details
     assert "The answer stands up to a factor of" in details
     assert funded_details(verdict_of(100, 0, 100, 0).verdict) == ()
     assert "factor of inf" not in " ".join(funded_details(verdict_of(50, 50, 96, 4, ratio=math.inf).verdict))
