@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import polars as pl
 import typer
 
+from horde_policy.cli.measure_table import console, safe
 from horde_policy.cli.review_options import (
     FilesArgument,
     FromOption,
@@ -26,6 +27,7 @@ from horde_policy.cli.review_options import (
 )
 from horde_policy.cli.settings_option import SetOption, SettingsOption, allowance_settings
 from horde_policy.errors import ConfigError, InputError
+from horde_policy.review.cells import rule_counts, with_rules
 from horde_policy.review.decompose import WORDS, check_dimensions, compare, decompose, filtered
 from horde_policy.review.document import exported_document, plain, what_if_document
 from horde_policy.review.exported import Exported
@@ -35,7 +37,7 @@ from horde_policy.settings import AllowanceSettings, settings_from_pairs
 from horde_policy.views.exports import to_csv
 from horde_policy.views.review_exports import decision_headings, stamp_of
 from horde_policy.views.review_words import DIMENSION_WORDS, bounds_text, share_range_text, word_text
-from horde_policy.views.text import NOT_REPORTED, ratio
+from horde_policy.views.text import NOT_REPORTED, count, ratio
 
 __all__ = ["register"]
 
@@ -103,7 +105,10 @@ def decisions(
     exported = load_exported(files, mapping, from_, to, history=history, kept=kept)
     own = filtered(exported.decisions, keep)
     other = _compared(against, files, mapping, against_from, against_to, history, kept) if comparing else None
-    rows = decompose(own, dimensions, step=width) if other is None else compare(own, filtered(other.decisions, keep), dimensions)
+    if other is None:
+        rows = with_rules(decompose(own, dimensions, step=width), own, dimensions, in_force, step=width)
+    else:
+        rows = compare(own, filtered(other.decisions, keep), dimensions)
     answer = None if changed is None else what_if(own, in_force, changed)
     if as_json:
         print_json(_document(exported, in_force, dimensions, keep, rows, other, answer))
@@ -111,6 +116,7 @@ def decisions(
         _print_csv(rows, dimensions, exported, in_force, keep, compared=other is not None)
     else:
         _print_tables(exported, dimensions, rows, other, answer)
+        _print_rules(own, in_force)
 
 
 def _compared(
@@ -210,8 +216,14 @@ def _dimension_headings(by: list[str]) -> list[tuple[str, bool]]:
 
 
 def _print_counts(rows: pl.DataFrame, by: list[str]) -> None:
+    judged = {"impossible_high": "cannot be", "special_high": "special case"}
+    shown = [name for name in judged if float(rows[name].sum()) > 0]
     print_rows(
-        [*_dimension_headings(by), ("requests", True), ("of", True), ("share", True), ("95 %", True)],
+        [
+            *_dimension_headings(by),
+            *((word, True) for word in ("requests", "of", "share", "95 %")),
+            *((judged[name], True) for name in shown),
+        ],
         [
             (
                 *(word_text(name, row[name]) for name in by),
@@ -219,10 +231,22 @@ def _print_counts(rows: pl.DataFrame, by: list[str]) -> None:
                 bounds_text(Bounds(row["n_low"], row["n_high"])),
                 _share(row["share_low"], row["share_high"]),
                 _share(row["sampling_low"], row["sampling_high"]),
+                *(count(row[name]) if row[name] > 0 else "" for name in shown),
             )
             for row in rows.iter_rows(named=True)
         ],
     )
+
+
+_LEVEL_WORDS = {"impossible": "cannot be", "special": "only a special case makes them"}
+
+
+def _print_rules(decisions: pl.DataFrame, settings: AllowanceSettings) -> None:
+    """Print how many of the decisions looked at the rule does not allow, or only in a special case, and why."""
+    for row in rule_counts(decisions, settings).iter_rows(named=True):
+        if row["level"] in _LEVEL_WORDS and row["count_high"] > 0:
+            counted = bounds_text(Bounds(row["count_low"], row["count_high"]))
+            console().print(safe(f"{counted} decisions: {_LEVEL_WORDS[row['level']]}: {row['text']}"), soft_wrap=True)
 
 
 def _share(low: float | None, high: float | None) -> str:

@@ -14,11 +14,12 @@ from rich.table import Table
 from horde_policy.cli.measure_table import console, safe
 from horde_policy.errors import InputError, Problem
 from horde_policy.imports import load_mapping
+from horde_policy.imports.report import OTHER_SERIES
 from horde_policy.review.exported import Exported, ExportFile
 from horde_policy.review.loading import exported_kept, load_exports
 from horde_policy.review.ranges import TimeRange
 from horde_policy.views.review_words import bounds_text, span_text
-from horde_policy.views.text import visible
+from horde_policy.views.text import count, visible
 
 __all__ = [
     "FilesArgument",
@@ -130,6 +131,22 @@ def print_data(exported: Exported) -> None:
     line = f"{exported.title}{made_up}: {bounds_text(exported.counted)} decisions, {span_text(exported.covered)}"
     console().print(safe(line), soft_wrap=True)
     print_problems(exported.problems)
+    other = other_series_text(exported)
+    if other is not None:
+        print(visible(f"note: {other}"), file=sys.stderr)
+
+
+def other_series_text(exported: Exported) -> str | None:
+    """Return how many samples of series that are none of the three the files hold; null for none, or where no file was read."""
+    files = () if exported.report is None else exported.report.files
+    left = [skipped for file in files for skipped in file.skipped if skipped.reason in OTHER_SERIES]
+    if not left:
+        return None
+    samples, names = sum(one.count for one in left), len({one.subject for one in left})
+    return (
+        f"{count(samples)} {'sample' if samples == 1 else 'samples'} of {count(names)} other "
+        f"{'name was' if names == 1 else 'names were'} not read; --json lists them"
+    )
 
 
 def print_problems(problems: Iterable[Problem]) -> None:

@@ -3,7 +3,7 @@
 import re
 from typing import Literal
 
-from horde_policy.errors import InputError, shown
+from horde_policy.errors import InputError
 
 __all__ = ["Form", "detect"]
 
@@ -30,7 +30,7 @@ def detect(head: bytes, name: str) -> Form:
     """
     start = head.lstrip(b" \t\r\n")
     if not start:
-        raise InputError("export", name, "", "is empty")
+        raise InputError("export", name, 0, "bytes of content: the file is empty")
     if start.startswith(b"PAR1"):
         return "parquet"
     if start[:1] in b"{[" and (form := _json_form(start)):
@@ -45,7 +45,16 @@ def detect(head: bytes, name: str) -> Form:
         "is none of: Prometheus text or OpenMetrics, a Prometheus API answer, OTLP JSON or protobuf, Grafana's CSV, our Parquet;"
         " packed by gzip or zstd at most"
     )
-    raise InputError("export", f"{name}, first bytes", shown(bytes(head[:24])), rule)
+    raise InputError("export", f"{name}, first bytes", _readable(bytes(head[:24])), rule)
+
+
+def _readable(start: bytes) -> str:
+    """Return the first bytes as text, or as hexadecimal digits where they are none.
+
+    >>> _readable(b"%PDF-1.7"), _readable(bytes([0x89, 0x50, 0x4E, 0x47]))
+    ('%PDF-1.7', '89 50 4e 47')
+    """
+    return start.decode("ascii") if start.isascii() and start.decode("ascii").isprintable() else start.hex(" ")
 
 
 def _json_form(start: bytes) -> Form | None:

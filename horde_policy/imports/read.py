@@ -117,10 +117,14 @@ def read_samples(
     """Return the merged samples of exports, a report of each file, and their problems; see :func:`read_exports`."""
     mapping = mapping or Mapping()
     parts, files, problems = [], [], []
+    several = isinstance(sources, list | tuple) and len(sources) > 1
     for file, chosen in _files(sources):
         try:
             samples, report, found = _read(file, mapping, max_unpacked_bytes)
         except InputError as error:
+            if chosen and several and error.hint is None:
+                hint = f"no file was used: leave {file.name} out, or mend it, and read the others again"
+                raise InputError(error.what, error.where, error.value, error.rule, hint=hint) from error
             if chosen:
                 raise
             problems.append(Problem("unreadable_file", file.name, f"left out: {error}"))
@@ -133,7 +137,7 @@ def read_samples(
             "export", "", [problem.subject for problem in problems], "are all the files there are, and none can be read"
         )
     everything = merged(parts)
-    _check_untimed(parts, everything)
+    _check_untimed([file.name for file in files], parts, everything)
     if everything.conflicts:
         text = f"{everything.conflicts} samples give a series two values at one time; the larger was kept"
         problems.append(Problem("conflict", "all files", text))
@@ -224,13 +228,15 @@ def _span(samples: Samples) -> tuple[datetime | None, datetime | None]:
     return datetime.fromtimestamp(first / 1e6, UTC), datetime.fromtimestamp(last / 1e6, UTC)
 
 
-def _check_untimed(parts: Sequence[Samples], everything: Samples) -> None:
+def _check_untimed(names: Sequence[str], parts: Sequence[Samples], everything: Samples) -> None:
     """Refuse what cannot be placed in time: scrapes without a time beside each other, or beside samples that have one."""
     untimed = [part for part in parts if (part.runs["t_from"] == UNTIMED).any()]
     timed = (everything.runs["t_from"] != UNTIMED).any()
     if untimed and (timed or any(not part.runs.equals(untimed[0].runs) or part.keys != untimed[0].keys for part in untimed)):
-        rule = "have no timestamps: say scraped_at in a mapping, or give one such file alone"
-        raise InputError("export", "", f"{len(untimed)} of {len(parts)} files", rule)
+        without = [name for name, part in zip(names, parts, strict=True) if (part.runs["t_from"] == UNTIMED).any()]
+        named = ", ".join(without[:3]) + (f" and {len(without) - 3} more" if len(without) > 3 else "")
+        rule = f"of {len(parts)} files have no timestamps: say scraped_at in a mapping, or give one such file alone"
+        raise InputError("export", named, len(without), rule)
 
 
 def _is_one_scrape(samples: Samples, tally: Tally) -> bool:

@@ -11,10 +11,32 @@ from horde_policy.imports.names import Named, Namer, Unread
 from horde_policy.imports.samples import RunBuilder
 from horde_policy.imports.unpack import ExportFile
 
-__all__ = ["FileReport", "Gap", "ImportReport", "InstanceReport", "ReadLog", "Skipped"]
+__all__ = ["OTHER_SERIES", "FileReport", "Gap", "ImportReport", "InstanceReport", "ReadLog", "Skipped"]
 
 MOST_NAMES = 500
 """So many different names are listed a file and reason; what is beyond is counted under ``…``."""
+
+OTHER_SERIES = frozenset({"another metric", "a request of another signal", "left out by the mapping"})
+"""Reasons that mean no loss: what was left out is none of the three series, or was left out on purpose."""
+
+_WENT_AWAY = frozenset({"no value (NaN: the series went away)", "a point without a recorded value"})
+"""Reasons by which exporters say that a series ends: nothing that was counted is lost."""
+
+_TOLD = frozenset(
+    {
+        "a last line that is cut off",
+        "a last record that is cut off",
+        "a line that is no OTLP request",
+        "a line that is no sample",
+        "a metric whose points cannot be read",
+        "a series without a name: only a mapping can say what it counts",
+        "a row that is too short",
+        "a row whose local time occurs twice",
+        "a row without a readable time",
+        "a cell that is no number",
+    }
+)
+"""Reasons that have a problem of their own already, which names the place or what helps."""
 
 MOST_PROBLEMS = 20
 """So many problems of one code are listed a file; a last one counts the rest."""
@@ -150,6 +172,17 @@ class ReadLog:
         """Count samples of a series that was not understood."""
         self.skip(unread.reason, name or "(no name)", count)
 
+    def _tell_what_is_left_out(self) -> None:
+        """Make a problem of each reason for which samples of the three series were left out; none is dropped without a word."""
+        for reason, of in self._skipped.items():
+            if reason in OTHER_SERIES or reason in _TOLD:
+                continue
+            named = [shown(subject) for subject in sorted(of) if not subject.startswith("(")][:3]
+            subjects = f" ({', '.join(named)}{', …' if len(of) > len(named) else ''})" if named else ""
+            many = sum(of.values())
+            samples = "1 sample was" if many == 1 else f"{many:,} samples were"
+            self.problem("left_out", f"{samples} left out{subjects}: {reason}", "note" if reason in _WENT_AWAY else "problem")
+
     def report(
         self,
         kind: str,
@@ -161,6 +194,7 @@ class ReadLog:
         """Return the file's report, and add what the counts say to the problems."""
         for reason, count in builder.unusable.items():
             self.skip(reason, "(samples)", count)
+        self._tell_what_is_left_out()
         for code, count in self._problem_counts.items():
             if count > MOST_PROBLEMS:
                 self.problems.append(Problem(code, self.file.name, f"{count - MOST_PROBLEMS} more of this kind", "note"))

@@ -45,6 +45,7 @@ __all__ = [
     "held_nothing",
     "odds_times",
     "point_estimate",
+    "possible",
     "sampled_bounds",
 ]
 
@@ -54,6 +55,8 @@ way round. It was 1.17 in the week of exports.md 10."""
 
 REQUESTER = "registered"
 """Whose waits are looked at: an anonymous requester funds next to nothing, a shared key has a balance of its own."""
+
+_NO_POINT = "not known without anonymous waits or at p = 1; where no share fits, the counts refute what it takes for granted"
 
 FUNDED_WAITS = Schema(
     "funded_waits",
@@ -65,8 +68,8 @@ FUNDED_WAITS = Schema(
         "funded_high": Column(pl.Float64),
         "sampling_low": Column(pl.Float64, text="the bounds with sampling"),
         "sampling_high": Column(pl.Float64),
-        "point_low": Column(pl.Float64, null="not known without anonymous waits, or at p = 1", text="no bound: see the note"),
-        "point_high": Column(pl.Float64, null="not known without anonymous waits, or at p = 1"),
+        "point_low": Column(pl.Float64, null=_NO_POINT, text="no bound: see the note"),
+        "point_high": Column(pl.Float64, null=_NO_POINT),
     },
     sort=("edge_s",),
 )
@@ -254,6 +257,21 @@ def point_estimate(registered: Bounds, anonymous: Bounds, p: Bounds) -> Bounds |
     return Bounds(min(lows), max(highs))
 
 
+def possible(estimate: Bounds) -> Bounds | None:
+    """Return the part of a point estimate that is a share; null where none is, which refutes what it takes for granted.
+
+    >>> possible(Bounds(-0.25, 0.5)), possible(Bounds(-1.6, -0.3)), possible(Bounds(1.1, 1.2))
+    (Bounds(low=0.0, high=0.5), None, None)
+    """
+    if estimate.high < -_ROUNDING or estimate.low > 1 + _ROUNDING:
+        return None
+    return Bounds(min(1.0, max(0.0, estimate.low)), max(0.0, min(1.0, estimate.high)))
+
+
+_ROUNDING = 1e-9
+"""A share of exactly 0 or 1 may come out of the quotient a little beside it."""
+
+
 def funded_waits(
     decisions: pl.DataFrame,
     waits: pl.DataFrame,
@@ -317,7 +335,7 @@ def _hidden(p: HeldNothing | None, assignments: Bounds) -> str | None:
 
 
 def _points(registered: pl.DataFrame, anonymous: pl.DataFrame, p: HeldNothing) -> list[Bounds | None]:
-    """Return the point estimate at each edge; null without anonymous waits."""
+    """Return the point estimate at each edge; null without anonymous waits, and where it is no share."""
     beside = distribution(anonymous, edges_s=registered["edge_s"].to_list())
     if not beside.height:
         return [None] * registered.height
@@ -326,4 +344,5 @@ def _points(registered: pl.DataFrame, anonymous: pl.DataFrame, p: HeldNothing) -
         beside.select("share_low", "share_high").iter_rows(),
         strict=True,
     )
-    return [point_estimate(Bounds(*own), Bounds(*other), Bounds(p.low, p.high)) for own, other in pairs]
+    estimates = (point_estimate(Bounds(*own), Bounds(*other), Bounds(p.low, p.high)) for own, other in pairs)
+    return [None if estimate is None else possible(estimate) for estimate in estimates]

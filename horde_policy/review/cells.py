@@ -4,16 +4,18 @@ The rules are those of horde.md §7.4, as :func:`~horde_policy.frames.decisions.
 """
 
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 
 import polars as pl
 
 from horde_policy.frames.decisions import SIZES, cell_rules, impossible_cells
 from horde_policy.frames.schemas import Column, Schema
 from horde_policy.review.decompose import WORDS, filtered, total
+from horde_policy.review.ranges import in_steps, span_of, step_for, typical_interval
 from horde_policy.review.sampling import Bounds
 from horde_policy.settings import AllowanceSettings
 
-__all__ = ["SIZE_GRID", "judged", "level_counts", "rule_counts", "size_grid"]
+__all__ = ["JUDGED", "SIZE_GRID", "judged", "level_counts", "rule_counts", "size_grid", "with_rules"]
 
 SIZE_GRID = Schema(
     "size_grid",
@@ -79,6 +81,61 @@ def level_counts(decisions: pl.DataFrame, settings: AllowanceSettings) -> dict[s
     """Return how many decisions lie in cells of each level."""
     rows = _judged_cells(decisions, settings)
     return {level: total(rows.filter(pl.col("level") == level)) for level in _GRAVEST_FIRST}
+
+
+JUDGED = ("impossible_high", "special_high", "rules")
+"""What :func:`with_rules` adds."""
+
+
+def with_rules(
+    cells: pl.DataFrame,
+    decisions: pl.DataFrame,
+    by: Sequence[str],
+    settings: AllowanceSettings,
+    *,
+    step: timedelta | None = None,
+) -> pl.DataFrame:
+    """Return decomposed decisions with how many of each cell the rule does not allow, or only in a special case, and why.
+
+    Parameters
+    ----------
+    cells
+        From :func:`~horde_policy.review.decompose.decompose` of ``decisions`` by ``by`` and ``step``.
+    decisions
+        Schema :data:`~horde_policy.frames.decisions.DECISIONS`.
+    settings
+        The settings in force.
+
+    Returns
+    -------
+    DataFrame
+        The cells and :data:`JUDGED`: at most so many requests of each level, and the reasons in one text, empty for none.
+
+    Examples
+    --------
+    >>> row = {"requester": ["anonymous"], "outcome": ["free"], "requested_size": [">4096"], "allowance_size": ["<=512"],
+    ...     "chat": [False], "count_low": [3.0], "count_high": [3.0]}
+    >>> with_rules(pl.DataFrame({"outcome": ["free"]}), pl.DataFrame(row), ["outcome"], AllowanceSettings()).row(0)
+    ('free', 3.0, 0.0, 'a request over the allowance is not free (A13, A14)')
+    """
+    frame = judged(decisions, settings)
+    if "time" in by:
+        frame = in_steps(frame, step or step_for(span_of(decisions), interval=typical_interval(decisions)))
+    grave = pl.col("level").is_in(["impossible", "special"]) & (pl.col("count_high") > 0)
+    figures = [
+        *(
+            pl.col("count_high").filter(pl.col("level") == level).sum().alias(f"{level}_high")
+            for level in ("impossible", "special")
+        ),
+        pl.col("text").filter(grave).unique().sort().str.join("; ").alias("rules"),
+    ]
+    counted = frame.group_by(list(by)).agg(figures) if by else frame.select(figures)
+    joined = (
+        cells.join(counted, on=list(by), how="left", nulls_equal=True, maintain_order="left")
+        if by
+        else cells.join(counted, how="cross")
+    )
+    return joined.with_columns(pl.col("impossible_high", "special_high").fill_null(0.0), pl.col("rules").fill_null(""))
 
 
 def size_grid(

@@ -8,13 +8,16 @@ from horde_policy.review.cells import rule_counts
 from horde_policy.review.decompose import WORDS, rate
 from horde_policy.review.exported import Exported
 from horde_policy.review.finding import Finding, Severity, Target
-from horde_policy.review.sampling import LEVEL, Bounds, share_of
+from horde_policy.review.sampling import LEVEL, Bounds, Share, share_of
 from horde_policy.settings import AllowanceSettings
 
 __all__ = ["data_findings"]
 
 IMPOSSIBLE_IS_WRONG = 0.01
 """From this share of all decisions on, cells that cannot be mean that something is wrong: the settings are others, or a bug."""
+
+SPECIAL_IS_MUCH = 0.01
+"""From this share on, of all decisions or of the requester's own, what only a special case makes is no side note any more."""
 
 MOST_PROBLEMS = 20
 
@@ -31,7 +34,7 @@ def data_findings(exported: Exported, settings: AllowanceSettings, level: float 
         *_time(exported),
         *_problems(exported),
     ]
-    if not any(finding.severity != "fine" for finding in found) and exported.counted.high > 0:
+    if not any(finding.severity not in ("note", "fine") for finding in found) and exported.counted.high > 0:
         found.append(_plain("data_clean", "fine", 0.0, exported.counted))
     return found
 
@@ -52,20 +55,31 @@ def _impossible(exported: Exported, settings: AllowanceSettings, level: float) -
         share = share_of(part, Bounds(max(0.0, whole.low - part.low), max(0.0, whole.high - part.high)), level=level)
         if share is None:
             continue
-        wrong = grave == "impossible" and share.high >= IMPOSSIBLE_IS_WRONG
+        figures: dict[str, object] = {"rules": rows.select("code", "text", "count_low", "count_high").rows()}
+        severity: Severity = "wrong" if share.high >= IMPOSSIBLE_IS_WRONG else "open"
+        if grave == "special":
+            own = _anonymous_funded(exported, level)
+            figures["anonymous_funded"] = own
+            severity = "open" if max(share.high, 0.0 if own is None else own.high) >= SPECIAL_IS_MUCH else "note"
         found.append(
             Finding(
                 code=f"cells_{grave}",
                 section="data",
-                severity="wrong" if wrong else "open" if grave == "impossible" else "fine",
+                severity=severity,
                 weight=share.middle,
                 share=share,
                 n=whole,
-                figures={"rules": rows.select("code", "text", "count_low", "count_high").rows()},
+                figures=figures,
                 target=Target("decisions", {"rows": ("requested_size",), "columns": ("allowance_size",)}),
             )
         )
     return found
+
+
+def _anonymous_funded(exported: Exported, level: float) -> Share | None:
+    """Return the share of the anonymous decisions that held kudos, which the account has next to none of (A1, A14)."""
+    own = exported.decisions.filter(pl.col("requester") == "anonymous")
+    return rate(own, pl.col("outcome") == "funded", level=level)
 
 
 def _unlabelled(exported: Exported, level: float) -> list[Finding]:
@@ -94,7 +108,7 @@ def _uncertain(exported: Exported) -> list[Finding]:
         open_share = (counted.high - counted.low) / counted.high
         found.append(_plain("uncertain_counts", "open", open_share, counted, share=open_share))
     if exported.before.high > 0:
-        found.append(_plain("counted_before", "fine", 0.0, exported.before))
+        found.append(_plain("counted_before", "note", 0.0, exported.before))
     return found
 
 
@@ -113,17 +127,20 @@ def _time(exported: Exported) -> list[Finding]:
 
 def _problems(exported: Exported) -> list[Finding]:
     own = {"one_scrape", "uncovered"}  # told above, with their figures
-    problems = [problem for problem in exported.problems if problem.code not in own]
+    told = [problem for problem in exported.problems if problem.code not in own]
+    problems = sorted(told, key=lambda one: one.level != "problem")
     found = [
         _plain(
             "problem",
-            "open" if problem.level == "problem" else "fine",
+            "open" if problem.level == "problem" else "note",
             0.0,
             None,
             problem=problem,
         )
-        for problem in sorted(problems, key=lambda one: one.level != "problem")[:MOST_PROBLEMS]
+        for problem in problems[:MOST_PROBLEMS]
     ]
-    if len(problems) > MOST_PROBLEMS:
-        found.append(_plain("more_problems", "fine", 0.0, None, count=len(problems) - MOST_PROBLEMS))
+    more = problems[MOST_PROBLEMS:]
+    if more:
+        grave: Severity = "open" if more[0].level == "problem" else "note"
+        found.append(_plain("more_problems", grave, 0.0, None, count=len(more)))
     return found

@@ -73,10 +73,17 @@ def exported_document(exported: Exported, settings: AllowanceSettings) -> dict[s
         "uncovered_s": exported.uncovered_s,
         "settings": {"digest": settings.digest(), "differences": settings.differences()},
         "files": [plain(file) for file in exported.files],
+        "left_out": _left_out(exported),
         "instances": list(exported.instances),
         "problems": [plain(problem) for problem in exported.problems],
         "cells": plain(rule_counts(exported.decisions, settings)),
     }
+
+
+def _left_out(exported: Exported) -> list[dict[str, Any]]:
+    """Return what the readers left out of each file: why, of what, and how many."""
+    files = () if exported.report is None else exported.report.files
+    return [{"file": file.name, **plain(left)} for file in files for left in file.skipped]
 
 
 def what_if_document(answer: WhatIf) -> dict[str, Any]:
@@ -108,6 +115,7 @@ def verdict_document(verdict: Verdict) -> dict[str, Any]:
         "decided_up_to_ratio": plain(verdict.decided_up_to_ratio),
         "point": plain(verdict.point),
         "point_off_by": verdict.point_off_by,
+        "point_refuted_by": plain(verdict.point_refuted_by),
         "registered_over": plain(verdict.registered),
         "assignments": plain(verdict.funded.assignments),
         "held_nothing": None

@@ -8,10 +8,11 @@ from horde_policy.review.sampling import Bounds, Share
 
 __all__ = ["SECTIONS", "SEVERITIES", "Finding", "Section", "Severity", "Target", "ordered"]
 
-Severity = Literal["wrong", "bad", "open", "fine"]
+Severity = Literal["wrong", "bad", "open", "note", "fine"]
 
-SEVERITIES: tuple[Severity, ...] = ("wrong", "bad", "open", "fine")
-"""From grave to light: the rule or the data contradict themselves; requesters are worse off; not decided; as it should be."""
+SEVERITIES: tuple[Severity, ...] = ("wrong", "bad", "open", "note", "fine")
+"""From grave to light: the rule or the data contradict themselves; requesters are worse off; not decided; to be known, no more;
+as it should be."""
 
 SECTIONS: tuple[str, ...] = ("refused", "responds", "estimates", "funded", "changes", "data")
 """The questions of a week: who is refused and at what size, does the allowance respond, are estimates honest, what did funded

@@ -24,6 +24,9 @@ __all__ = ["Question", "Week", "implied_mean_allowance", "review_week"]
 AGREES_WITHIN = 0.005
 """Allowances and waits agree if at most this share of all requests is off: two counters are not looked at in one moment."""
 
+HARDLY_MOVES = 0.9
+"""From this share in one size bucket on, the allowance is said to hardly move."""
+
 HONEST_WITHIN = 0.05
 """Estimates count as honest at a mark if the two shares are apart by no more than this."""
 
@@ -103,6 +106,8 @@ def review_week(
         "data": data_findings(exported, settings, level),
     }
     no_data = _no_data(exported, verdict)
+    if not found["responds"] and exported.counted.high > 0:
+        no_data.setdefault("responds", "no_allowance_sizes")
     sections = tuple(Section(code, ordered(found[code]), no_data.get(code)) for code in SECTIONS)
     everything = ordered([finding for section in sections for finding in section.findings])
     return Week(exported, settings, question, sections, everything, verdict, mean, changes)
@@ -175,16 +180,31 @@ def implied_mean_allowance(exported: Exported, settings: AllowanceSettings) -> M
     return mean_allowance(of_kind(exported.waits, "estimated"), settings, seconds)
 
 
+def _moves(exported: Exported, settings: AllowanceSettings, mean: MeanAllowance | None, level: float) -> list[Finding]:
+    """Return whether the allowances lie in several size buckets, told by the one that most of them lie in."""
+    known = exported.decisions.filter(pl.col("allowance_size").is_not_null())
+    shares = {size: rate(known, pl.col("allowance_size") == size, level=level) for size in SIZES}
+    told = {size: share for size, share in shares.items() if share is not None}
+    if not told:
+        return []
+    most = max(told, key=lambda size: told[size].middle)
+    ends = {"ceiling": size_of(settings.ceiling_tokens), "floor": size_of(settings.floor_tokens)}
+    one_bucket = ends["ceiling"] == ends["floor"]
+    figures: dict[str, object] = {
+        "size": most,
+        "ends": ends,
+        "at_ceiling": told[ends["ceiling"]],
+        "at_floor": told[ends["floor"]],
+        "hardly": told[most].low >= HARDLY_MOVES,
+        "mean": None if mean is None else mean.tokens,
+    }
+    severity: Severity = "open" if one_bucket or told[most].low >= HARDLY_MOVES else "fine"
+    target = Target("decisions", {"rows": ("time",), "colour": ("allowance_size",)})
+    return [_shared("allowance_moves", "responds", severity, told[most], figures, target)]
+
+
 def _responds(exported: Exported, settings: AllowanceSettings, mean: MeanAllowance | None, level: float) -> list[Finding]:
-    decisions, found = exported.decisions, []
-    full = rate(decisions, pl.col("allowance_size") == size_of(settings.ceiling_tokens), level=level)
-    floor = rate(decisions, pl.col("allowance_size") == size_of(settings.floor_tokens), level=level)
-    if full is not None and floor is not None:
-        figures: dict[str, object] = {"at_floor": floor, "mean": None if mean is None else mean.tokens}
-        moved = full.low < 1 and floor.low < 1
-        target = Target("decisions", {"rows": ("time",), "colour": ("allowance_size",)})
-        responds: Severity = "fine" if moved else "open"
-        found.append(_shared("allowance_moves", "responds", responds, full, figures, target))
+    decisions, found = exported.decisions, _moves(exported, settings, mean, level)
     table = agreement(decisions, exported.waits, settings)
     if table.height:
         over = pl.col("counted_low") > pl.col("implied_high")

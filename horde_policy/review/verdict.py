@@ -22,6 +22,7 @@ from horde_policy.review.bounds import (
     funded_waits,
     odds_times,
     point_estimate,
+    possible,
     sampled_bounds,
 )
 from horde_policy.review.sampling import LEVEL, Bounds, Share
@@ -62,10 +63,13 @@ class Verdict:
         Up to which ``ratio`` (see :func:`~horde_policy.review.bounds.held_nothing`) these counts decide the question; null if
         not even at 1, infinite at any.
     point
-        The point estimate of the share over the mark, if free registered requests wait like anonymous ones; not clipped. Null if
-        there is none. See ``point_off_by``.
+        The point estimate of the share over the mark, if free registered requests wait like anonymous ones. Null if there is
+        none. See ``point_off_by``.
     point_off_by
         How far the truth may lie from the point estimate, in the worst case.
+    point_refuted_by
+        How many anonymous waits refute that free registered requests wait like anonymous ones: no share of the funded ones would
+        fit (exports.md 10). Null where they do not.
     registered
         The share of registered waits over the mark; null without waits.
     funded
@@ -81,6 +85,7 @@ class Verdict:
     decided_up_to_ratio: float | None
     point: Bounds | None
     point_off_by: float | None
+    point_refuted_by: Bounds | None
     registered: Share | None
     funded: FundedWaits
 
@@ -135,12 +140,12 @@ def funded_verdict(
     registered = share_at_most(own, over_s, level=level)
     over = None if registered is None else longer(registered)
     if funded.hidden is not None or registered is None or funded.p is None:
-        return Verdict(over_s, above, "not_visible", None, None, None, None, None, None, over, funded)
+        return Verdict(over_s, above, "not_visible", None, None, None, None, None, None, None, over, funded)
     evidence = _Evidence(registered, funded.p.by_decisions, level)
     counts, sampling = _share_over(evidence, ratio), _share_over(evidence, ratio, 1.0)
     answer = _answer(counts, sampling, above)
     p = Bounds(funded.p.low, funded.p.high)
-    point = _point_over(registered, waits, over_s, p)
+    point, refuted_by = _point_over(registered, waits, over_s, p)
     return Verdict(
         over_s=over_s,
         above=above,
@@ -151,6 +156,7 @@ def funded_verdict(
         decided_up_to_ratio=_largest_ratio(evidence, above),
         point=point,
         point_off_by=None if point is None else max(0.0, counts.high - point.low, point.high - counts.low),
+        point_refuted_by=refuted_by,
         registered=over,
         funded=funded,
     )
@@ -217,9 +223,13 @@ def _largest_ratio(evidence: _Evidence, above: float) -> float | None:
     return holds
 
 
-def _point_over(registered: Share, waits: pl.DataFrame, over_s: float, p: Bounds) -> Bounds | None:
+def _point_over(registered: Share, waits: pl.DataFrame, over_s: float, p: Bounds) -> tuple[Bounds | None, Bounds | None]:
+    """Return the point estimate, and how many anonymous waits refute what it takes for granted; null where they do not."""
     beside = share_at_most(of_kind(waits, "queue", "anonymous"), over_s)
     if beside is None:
-        return None
+        return None, None
     up_to = point_estimate(Bounds(registered.low, registered.high), Bounds(beside.low, beside.high), p)
-    return None if up_to is None else Bounds(1 - up_to.high, 1 - up_to.low)
+    if up_to is None:
+        return None, None
+    point = possible(Bounds(1 - up_to.high, 1 - up_to.low))
+    return point, beside.total if point is None else None

@@ -7,7 +7,7 @@ import polars as pl
 import streamlit as st
 
 from horde_policy.errors import ConfigError
-from horde_policy.review.cells import rule_counts, size_grid
+from horde_policy.review.cells import rule_counts, size_grid, with_rules
 from horde_policy.review.decompose import DIMENSIONS, WORDS, compare, decompose
 from horde_policy.review.whatif import what_if
 from horde_policy.ui import address
@@ -74,7 +74,7 @@ def show_split(opened: Opened) -> None:
     stamp = stamp_of(opened.exported, opened.settings, state.keep)
     offer(
         "Table (CSV)",
-        lambda: to_csv(cells, decision_headings(by), stamp),
+        lambda: to_csv(with_rules(cells, looked_at.decisions, by, opened.settings), decision_headings(by), stamp),
         file_name("decisions", stamp, "csv"),
         "text/csv",
         key="decisions.csv",

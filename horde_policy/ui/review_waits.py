@@ -19,7 +19,7 @@ from horde_policy.ui.tables import show_grid
 from horde_policy.views import review_tables as tables
 from horde_policy.views.exports import to_csv
 from horde_policy.views.figures.review_waits import distributions_alt, fig_distributions, fig_funded, funded_alt
-from horde_policy.views.finding_text import POPULATIONS_DIFFER, funded_details, funded_sentence, no_funded_text
+from horde_policy.views.finding_text import POPULATIONS_DIFFER, funded_details, funded_sentence, no_funded_text, point_warning
 from horde_policy.views.review_exports import file_name, stamp_of
 from horde_policy.views.review_state import MOST_RATIO, MOST_SECONDS
 from horde_policy.views.review_words import word_text
@@ -199,8 +199,7 @@ def show_funded(opened: Opened) -> None:
         key=f"waits.funded-{point}-{opened.key}",
     )
     if point:
-        off = "an unknown amount" if verdict.point_off_by is None else f"{verdict.point_off_by * 100:.0f} percentage points"
-        st.warning(f"The dotted line takes for granted what nobody knows, and may be off by {off}.", icon=":material/warning:")
+        st.warning(escape_markdown(point_warning(verdict)), icon=":material/warning:")
 
 
 def _ask(opened: Opened) -> None:

@@ -17,11 +17,12 @@ from horde_policy.views.text import escape_markdown
 
 __all__ = ["reviewed", "show_changes", "show_findings", "show_questions", "show_report"]
 
-COLOURS = {"wrong": "red", "bad": "red", "open": "orange", "fine": "green"}
+COLOURS = {"wrong": "red", "bad": "red", "open": "orange", "note": "gray", "fine": "green"}
 ICONS = {
     "wrong": ":material/error:",
     "bad": ":material/priority_high:",
     "open": ":material/help:",
+    "note": ":material/info:",
     "fine": ":material/check_circle:",
 }
 

@@ -35,10 +35,12 @@ __all__ = [
     "funded_sentence",
     "no_data_text",
     "no_funded_text",
+    "point_refuted_text",
+    "point_warning",
     "ratio_text",
 ]
 
-SEVERITY_WORDS: Final = {"wrong": "contradiction", "bad": "attention", "open": "open", "fine": "as it should be"}
+SEVERITY_WORDS: Final = {"wrong": "contradiction", "bad": "attention", "open": "open", "note": "note", "fine": "as it should be"}
 """How grave a finding is, in words."""
 
 SECTION_TITLES: Final = {
@@ -54,6 +56,7 @@ SECTION_TITLES: Final = {
 NO_DATA_TEXTS: Final = {
     "no_decisions": "The exports hold no decisions of the free output allowance (horde.text.free_allowance.decisions).",
     "no_decisions_no_estimates": "The exports hold neither decisions nor estimated waits.",
+    "no_allowance_sizes": "The decisions do not say their allowance, and the exports hold no estimated waits.",
     "no_estimates": "The exports hold no estimated waits (horde.text.free_allowance.estimated_wait_seconds).",
     "no_queue_waits": "The exports hold no queue waits (horde.text.queue_wait_seconds).",
     "no_waits": "The exports hold no waits.",
@@ -170,17 +173,32 @@ def _downgraded(finding: Finding) -> _Text:
 
 
 def _allowance_moves(finding: Finding) -> _Text:
-    share, floor, mean = _share(finding), finding.figures["at_floor"], finding.figures["mean"]
-    details = [f"{share_text(floor)} got the size bucket of the floor (or had no eligible worker)."]
+    share, figures = _share(finding), finding.figures
+    size, ends, mean = figures["size"], figures["ends"], figures["mean"]
+    names = {ends["floor"]: "the floor", ends["ceiling"]: "the ceiling"}
+    bucket = f"the size bucket of {names[size]}" if size in names else f"the bucket of {size_text(size)} tokens"
+    details = []
+    if size != ends["ceiling"]:
+        details.append(f"{share_text(figures['at_ceiling'])} got the size bucket of the ceiling.")
+    if size != ends["floor"]:
+        details.append(f"{share_text(figures['at_floor'])} got the size bucket of the floor (or had no eligible worker).")
     if mean is not None:
         details.append(f"The mean allowance of those with an eligible worker was {_tokens(mean)} tokens.")
+    if ends["ceiling"] == ends["floor"]:
+        sentence = (
+            f"Whether the allowance moves cannot be seen: ceiling and floor lie in one size bucket, {size_text(size)} tokens."
+        )
+        return sentence, tuple(details[-1:] if mean is not None else ())
     if share.low >= 1:
-        return "The allowance was at its ceiling for every request: the week never asked anything of the rule.", tuple(details)
-    if floor.low >= 1:
-        return "The allowance was at its floor for every request.", tuple(details)
-    return f"The allowance moves: {share_text(share)} of the requests were measured in the size bucket of the ceiling.", tuple(
-        details
-    )
+        at_end = {
+            ends["ceiling"]: "The allowance was at its ceiling for every request: the week never asked anything of the rule.",
+            ends["floor"]: "The allowance was at its floor for every request.",
+        }
+        return at_end.get(size, f"The allowance was in one size bucket for every request: {size_text(size)} tokens."), tuple(
+            details
+        )
+    how = "hardly moves" if figures["hardly"] else "moves"
+    return f"The allowance {how}: {share_text(share)} of the requests were measured in {bucket}.", tuple(details)
 
 
 def _tokens(bounds: Bounds) -> str:
@@ -269,8 +287,8 @@ def funded_details(verdict: Verdict) -> tuple[str, ...]:
     details = [
         f"Of the funded waits {share_range_text(over.low, over.high)} were over {mark}, as far as these counts can tell; with "
         f"sampling, {share_range_text(sampling.low, sampling.high)} (95 %).",
-        f"{share_range_text(p.low, p.high)} of the registered assignments held nothing. By decisions it is "
-        f"{share_text(p.by_decisions)}; the odds among assignments may differ, {ratio_text(p.ratio)}.",
+        f"{share_range_text(p.low, p.high)} of the registered assignments held no kudos. Of the decisions "
+        f"{share_text(p.by_decisions)} held none. {ratio_text(p.ratio)}",
     ]
     if verdict.registered is not None:
         details.append(f"All registered waits over {mark}: {share_text(verdict.registered)}, free ones among them.")
@@ -287,18 +305,44 @@ def funded_details(verdict: Verdict) -> tuple[str, ...]:
         point = share_range_text(verdict.point.low, verdict.point.high)
         off = f"{verdict.point_off_by * 100:.0f} percentage points"
         details.append(f"If free registered requests waited like anonymous ones it would be {point}; that may be off by {off}.")
+    elif verdict.point_refuted_by is not None:
+        details.append(point_refuted_text(verdict.point_refuted_by))
     return tuple(details)
+
+
+def point_refuted_text(anonymous: Bounds) -> str:
+    """Return why there is no single figure beside the bounds: what it would take for granted cannot be (exports.md 10).
+
+    >>> point_refuted_text(Bounds(4.0, 4.0))
+    'As far as 4 anonymous waits tell, free registered requests did not wait like anonymous ones: no share of funded waits would \
+fit. So no single figure stands beside the bounds.'
+    """
+    return (
+        f"As far as {bounds_text(anonymous)} anonymous waits tell, free registered requests did not wait like anonymous ones: no "
+        "share of funded waits would fit. So no single figure stands beside the bounds."
+    )
+
+
+def point_warning(verdict: Verdict) -> str:
+    """Return what stands beside a drawn point estimate: what it takes for granted, and how far off that may be."""
+    if verdict.point_refuted_by is not None:
+        return f"Over {seconds(verdict.over_s)} nothing can be drawn. {point_refuted_text(verdict.point_refuted_by)}"
+    if verdict.point_off_by is None:
+        return "No anonymous wait was counted, so there is nothing to draw."
+    off = f"{verdict.point_off_by * 100:.0f} percentage points"
+    return f"The dotted line takes for granted what nobody knows, and may be off by {off}. It has gaps where no share would fit."
 
 
 def ratio_text(ratio_of_assignments: float) -> str:
     """Return what is taken for how unlike assignments and decisions are.
 
     >>> ratio_text(2.0), ratio_text(float("inf"))
-    ('which is taken to be by a factor of 2 at most', 'and nothing is taken for by how much')
+    ('The odds among assignments are assumed to differ from that by a factor of 2 at most.', 'How far the odds among assignments \
+differ from that is left open.')
     """
     if ratio_of_assignments == float("inf"):
-        return "and nothing is taken for by how much"
-    return f"which is taken to be by a factor of {ratio_of_assignments:g} at most"
+        return "How far the odds among assignments differ from that is left open."
+    return f"The odds among assignments are assumed to differ from that by a factor of {ratio_of_assignments:g} at most."
 
 
 def _would_gain(finding: Finding) -> _Text:
@@ -320,6 +364,9 @@ def _cells(finding: Finding) -> _Text:
     share = _share(finding)
     details = tuple(f"{bounds_text(Bounds(low, high))}: {text}." for _, text, low, high in finding.figures["rules"] if high > 0)
     if finding.code == "cells_special":
+        own = finding.figures["anonymous_funded"]
+        if own is not None and own.part.high > 0:
+            details += (f"Of the {bounds_text(own.total)} anonymous decisions, {share_text(own)} held kudos.",)
         sentence = f"{bounds_text(share.part)} decisions ({share_text(share)}) are of a kind that only a special case makes."
     else:
         sentence = f"{bounds_text(share.part)} decisions ({share_text(share)}) are of a kind that the rule does not allow."

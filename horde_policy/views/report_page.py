@@ -21,6 +21,7 @@ a {{ color: {ACCENT["light"]}; }}
 .severity {{ display: inline-block; border: 1px solid currentColor; border-radius: .2rem; padding: 0 .4rem; font-size: .8rem; }}
 .wrong .severity, .bad .severity {{ color: {STATE_COLOURS["light"]["floor"]}; }}
 .open .severity {{ color: {STATE_COLOURS["light"]["falling"]}; }}
+.note .severity {{ color: #4d5967; }}
 .fine .severity {{ color: #0e7463; }}
 .figure {{ color: {FAINT["light"]}; white-space: normal; }}
 .nothing {{ border-left: 4px solid #aeb8c4; padding-left: .8rem; color: {FAINT["light"]}; }}

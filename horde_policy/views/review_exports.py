@@ -24,6 +24,12 @@ _COUNTED_HEADINGS: Final = {
     "design_effect": "design effect",
 }
 
+_JUDGED_HEADINGS: Final = {
+    "impossible_high": "cannot be, at most (requests)",
+    "special_high": "only a special case, at most (requests)",
+    "rules": "why",
+}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReviewStamp:
@@ -76,12 +82,12 @@ def stamp_of(
 
 
 def decision_headings(by: Sequence[str]) -> dict[str, str]:
-    """Return column → heading for decomposed decisions.
+    """Return column → heading for decomposed decisions with the rules that say something of them.
 
     >>> list(decision_headings(["outcome"]).values())[:3]
     ['outcome', 'at least (requests)', 'at most (requests)']
     """
-    return {name: DIMENSION_WORDS[name] for name in by} | {name: _COUNTED_HEADINGS[name] for name in COUNTED}
+    return {name: DIMENSION_WORDS[name] for name in by} | {name: _COUNTED_HEADINGS[name] for name in COUNTED} | _JUDGED_HEADINGS
 
 
 def file_name(what: str, stamp: ReviewStamp, ending: str) -> str:

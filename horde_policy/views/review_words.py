@@ -1,7 +1,7 @@
 """Words and figures of the review as people read them: dimensions, sizes, shares with their interval, waits as bucket bounds."""
 
 import math
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 from horde_policy.review.ranges import TimeRange
@@ -18,6 +18,7 @@ __all__ = [
     "share_text",
     "size_text",
     "span_text",
+    "step_text",
     "word_text",
 ]
 
@@ -31,7 +32,8 @@ DIMENSION_WORDS: Final[dict[str, str]] = {
 }
 """Dimension of a decision → its heading."""
 
-NOT_EXPORTED: Final = "not exported"
+NOT_EXPORTED: Final = "not exported or unknown"
+"""A word that is null: the export did not say it, or said it in a word that is none of the rule's."""
 
 _SIZE_TEXTS: Final = {
     "<=512": "up to 512",
@@ -47,16 +49,16 @@ def size_text(size: str | None) -> str:
     """Return a size bucket as it is read, in tokens.
 
     >>> size_text("1025-2048"), size_text(">4096"), size_text(None)
-    ('1,025 to 2,048', 'over 4,096', 'not exported')
+    ('1,025 to 2,048', 'over 4,096', 'not exported or unknown')
     """
     return NOT_EXPORTED if size is None else _SIZE_TEXTS[size]
 
 
 def word_text(dimension: str, word: object) -> str:
-    """Return a word of a dimension as it is read; null was not exported.
+    """Return a word of a dimension as it is read; null was not exported, or is no word of the rule.
 
     >>> word_text("chat", True), word_text("requester", "shared_key"), word_text("outcome", None)
-    ('chat', 'shared key', 'not exported')
+    ('chat', 'shared key', 'not exported or unknown')
     """
     if word is None:
         return NOT_EXPORTED
@@ -67,6 +69,19 @@ def word_text(dimension: str, word: object) -> str:
     if isinstance(word, datetime):
         return f"{word:%d %b %H:%M}"
     return _REQUESTER_TEXTS.get(str(word), str(word))
+
+
+def step_text(step: timedelta) -> str:
+    """Return the width of a step of time, as it follows "in each".
+
+    >>> [step_text(timedelta(minutes=minutes)) for minutes in (1, 15, 60, 90, 360, 1440, 2880)]
+    ['minute', '15 min', 'hour', '90 min', '6 h', 'day', '2 days']
+    """
+    whole = step.total_seconds()
+    for unit_s, one, many in ((86400, "day", "days"), (3600, "hour", "h"), (60, "minute", "min"), (1, "second", "s")):
+        if whole >= unit_s and whole % unit_s == 0:
+            return one if whole == unit_s else f"{whole / unit_s:.0f} {many}"
+    return f"{whole:g} s"
 
 
 def bounds_text(bounds: Bounds | None) -> str:

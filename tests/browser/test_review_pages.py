@@ -242,3 +242,21 @@ def test_findings_lead_to_the_page_state_behind_them_and_the_report_is_one_file(
     assert query(tab) == {"columns": ["requested_size"]}
     shown(tab)
     tab.page.get_by_text("requested size: 1,025 to 2,048").wait_for()
+
+
+OVERLAPS = """() => [...document.querySelectorAll('.js-plotly-plot')].flatMap(chart => {
+    const plot = chart.querySelector('.nsewdrag').getBoundingClientRect();
+    const texts = [...chart.querySelectorAll('.legend .traces, .annotation-text')].map(one => one.getBoundingClientRect());
+    const meet = (a, b) => Math.min(a.right, b.right) - Math.max(a.left, b.left) > 1
+        && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 3;
+    return texts.flatMap((one, place) => [plot, ...texts.slice(place + 1)].filter(other => meet(one, other))).map(r => r.top);
+})"""
+
+
+@pytest.mark.parametrize("page", ["waits", "decisions"])
+@pytest.mark.parametrize("width", [390, 1280])
+def test_no_legend_or_mark_lies_on_the_data_or_on_another(demo: App, view: View, page: str, width: int) -> None:
+    tab = shown(view(demo, viewport={"width": width, "height": 844}).open(page))
+    tab.page.locator(".js-plotly-plot .legend .traces").first.wait_for()
+    assert tab.page.locator(".js-plotly-plot .legend .traces").count() >= 4
+    until_true(tab.page, f"({OVERLAPS})().length === 0")

@@ -20,10 +20,11 @@ from horde_policy.views.figures.style import (
     TEXT,
     Mode,
     base_figure,
+    legend_below,
     utc_axis,
 )
-from horde_policy.views.review_words import DIMENSION_WORDS, share_range_text, size_text, word_text
-from horde_policy.views.text import age, count, escape_plotly
+from horde_policy.views.review_words import DIMENSION_WORDS, share_range_text, size_text, step_text, word_text
+from horde_policy.views.text import count, escape_plotly
 
 __all__ = ["fig_bars", "fig_comparison", "fig_over_time", "fig_size_grid", "grid_alt", "split_alt"]
 
@@ -118,10 +119,10 @@ def fig_over_time(
         barmode="stack",
         barnorm="percent" if shares else None,
         bargap=0,
-        showlegend=bool(colour),
-        legend={"orientation": "h", "y": 1.12, "traceorder": "normal"},
         clickmode="event+select",
     )
+    if colour:
+        legend_below(figure)
     cells = cells.filter(pl.col("time").is_not_null())
     times = cells["time"].unique().sort()
     step = times.diff().min()
@@ -141,7 +142,7 @@ def fig_over_time(
             hovertemplate=f"%{{x}}<br>{escape_plotly(name)}: %{{customdata[2]}}<extra></extra>",
         )
     utc_axis(figure)
-    every = f" in each {age(step.total_seconds())}" if isinstance(step, timedelta) else ""
+    every = f" in each {step_text(step)}" if isinstance(step, timedelta) else ""
     figure.update_yaxes(title={"text": "share (%)" if shares else f"decisions{every}"}, rangemode="tozero")
     draw_notes(figure, notes, mode)
     return figure
@@ -177,10 +178,10 @@ def fig_bars(cells: pl.DataFrame, rows: str, colour: str, mode: Mode, *, shares:
         Whether bars are shares (all equally long, n at their head) or counts.
     """
     words = _words_of(cells, rows)
-    figure = base_figure(height_px=90 + 44 * max(1, len(words)))
-    figure.update_layout(
-        barmode="stack", showlegend=bool(colour), legend={"orientation": "h", "y": 1.18, "traceorder": "normal"}, bargap=0.25
-    )
+    figure = base_figure(height_px=90 + 44 * max(1, len(words)) + (60 if colour else 0))
+    figure.update_layout(barmode="stack", bargap=0.25)
+    if colour:
+        legend_below(figure)
     for word in _words_of(cells, colour) if colour else [None]:
         own = cells.filter(pl.col(colour).eq_missing(pl.lit(word))) if colour else cells
         fill, pattern = colour_of(colour, word, mode) if colour else (ACCENT[mode], "")

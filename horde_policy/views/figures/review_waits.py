@@ -9,7 +9,7 @@ import polars as pl
 
 from horde_policy.review.bounds import FundedWaits
 from horde_policy.settings import AllowanceSettings
-from horde_policy.views.figures.style import ACCENT, FAINT, OUTCOMES, TEXT, Mode, base_figure, draw_marks
+from horde_policy.views.figures.style import ACCENT, FAINT, OUTCOMES, TEXT, Mode, base_figure, draw_marks, legend_below
 from horde_policy.views.review_words import share_range_text
 from horde_policy.views.text import escape_plotly, ratio, seconds
 
@@ -95,9 +95,9 @@ def fig_distributions(distributions: Mapping[str, pl.DataFrame], settings: Allow
     line shows at its lowest. Whiskers are the 95 % interval. What is longer than the axis is in the legend. The axis grows with
     the root of the wait, so that both marks and the long waits are seen.
     """
-    figure = base_figure(height_px=360)
+    figure = base_figure(height_px=420)
     end = axis_end_s(settings, *distributions.values())
-    figure.update_layout(showlegend=True, legend={"orientation": "h", "y": 1.16})
+    legend_below(figure)
     for place, (name, rows) in enumerate(distributions.items()):
         if not rows.height:
             continue
@@ -133,7 +133,8 @@ def fig_distributions(distributions: Mapping[str, pl.DataFrame], settings: Allow
 
 
 def _axes(figure: go.Figure, settings: AllowanceSettings, mode: Mode, end: float) -> None:
-    draw_marks(figure, settings, mode, scale=place_of)
+    draw_marks(figure, settings, mode, scale=place_of, above=True)
+    figure.update_layout(margin={"t": 36})
     ticks = sorted({tick for tick in TICKS_S if tick <= end} | {settings.wait_full_s, settings.wait_floor_s})
     figure.update_xaxes(
         title={"text": "wait (s)"},
@@ -172,8 +173,8 @@ def fig_funded(funded: FundedWaits, settings: AllowanceSettings, mode: Mode, *, 
     point
         Whether the point estimate is drawn too, which only belongs beside its warning.
     """
-    figure = base_figure(height_px=360)
-    figure.update_layout(showlegend=True, legend={"orientation": "h", "y": 1.16})
+    figure = base_figure(height_px=420)
+    legend_below(figure)
     shares = funded.rows.select("edge_s", pl.col("registered_low").alias("share_low"))
     end = axis_end_s(settings, shares)
     rows = funded.rows.filter(pl.col("edge_s") <= end)
@@ -221,11 +222,12 @@ def fig_funded(funded: FundedWaits, settings: AllowanceSettings, mode: Mode, *, 
 
 
 def _draw_point(figure: go.Figure, rows: pl.DataFrame, mode: Mode) -> None:
-    known = rows.filter(pl.col("point_low").is_not_null())
+    # where no share fits there is a gap in the line, which a line from neighbour to neighbour would deny
     figure.add_scatter(
-        x=[place_of(edge) for edge in known["edge_s"].to_list()],
-        customdata=[seconds(edge) for edge in known["edge_s"].to_list()],
-        y=[(low + high) * 50 for low, high in known.select("point_low", "point_high").iter_rows()],
+        x=[place_of(edge) for edge in rows["edge_s"].to_list()],
+        customdata=[seconds(edge) for edge in rows["edge_s"].to_list()],
+        y=[None if low is None else (low + high) * 50 for low, high in rows.select("point_low", "point_high").iter_rows()],
+        connectgaps=False,
         mode="lines",
         name="if free ones waited like anonymous ones (may be far off)",
         line={"color": FAINT[mode], "width": 2, "dash": "dot", "shape": "hv"},

@@ -10,7 +10,7 @@ from horde_policy.frames.decisions import SIZES
 from horde_policy.review.sampling import Bounds
 from horde_policy.review.whatif import WhatIf
 from horde_policy.views.figures.review_decisions import fill_pattern
-from horde_policy.views.figures.style import FAINT, OUTCOMES, STATE_COLOURS, TEXT, Mode, base_figure
+from horde_policy.views.figures.style import FAINT, OUTCOMES, STATE_COLOURS, TEXT, Mode, base_figure, legend_below
 from horde_policy.views.review_words import bounds_text, size_text
 from horde_policy.views.text import count, ratio
 
@@ -31,7 +31,8 @@ def fig_what_if(answer: WhatIf, mode: Mode) -> go.Figure:
     A bar is what is certain, its lighter end what may be; the diamond is what was counted.
     """
     figure = base_figure(height_px=240)
-    figure.update_layout(barmode="stack", showlegend=True, legend={"orientation": "h", "y": 1.2}, bargap=0.35)
+    figure.update_layout(barmode="stack", bargap=0.35)
+    legend_below(figure)
     names = list(OUTCOME_WORDS)
     certain = [answer.after[name].low for name in names]
     possible = [answer.after[name].high - answer.after[name].low for name in names]

@@ -27,6 +27,7 @@ __all__ = [
     "draw_beneath",
     "draw_marks",
     "key_below",
+    "legend_below",
     "utc_axis",
 ]
 
@@ -95,6 +96,21 @@ def base_figure(*, height_px: int = 320) -> go.Figure:
     return figure
 
 
+def legend_below(figure: go.Figure) -> None:
+    """Put the legend at the foot of the figure, in room that it is given: however many rows it has, none lies on the data.
+
+    A legend over the plot grows upwards only until the figure ends, and from there downwards into the plot: on a narrow screen
+    its second row covered what was drawn.
+
+    >>> figure = base_figure()
+    >>> legend_below(figure)
+    >>> figure.layout.legend.yref, figure.layout.legend.yanchor
+    ('container', 'bottom')
+    """
+    place = {"orientation": "h", "yref": "container", "y": 0, "yanchor": "bottom", "x": 0, "xanchor": "left"}
+    figure.update_layout(showlegend=True, legend=place | {"traceorder": "normal"})
+
+
 def draw_beneath(
     figure: go.Figure, name: str, x: Sequence[float | None], y: Sequence[float | None], *, dash: str, mode: Mode, hover: str
 ) -> None:
@@ -131,6 +147,10 @@ def key_below(figure: go.Figure, *, rows: int = 1) -> None:
     figure.update_layout(showlegend=True, legend=legend | still, height=height_px)
 
 
+MARK_ROW_PX = 14
+"""The height of one row of labels over a plot."""
+
+
 def draw_marks(
     figure: go.Figure,
     settings: AllowanceSettings,
@@ -138,10 +158,12 @@ def draw_marks(
     *,
     axis: Literal["x", "y"] = "x",
     scale: Callable[[float], float] = float,
+    above: bool = False,
 ) -> None:
     """Draw the full wait and the floor wait as two labelled lines: the one threshold scale of every page.
 
-    ``scale`` turns a wait into its place on the axis, where the axis is not in seconds.
+    ``scale`` turns a wait into its place on the axis, where the axis is not in seconds. ``above`` puts the labels over the plot,
+    each in a row of its own, where curves reach the top of the plot or the lines stand close together.
 
     >>> figure = base_figure()
     >>> draw_marks(figure, AllowanceSettings(), "light")
@@ -157,7 +179,17 @@ def draw_marks(
             "annotation_text": f"{word} {seconds(at_s)}",
             "annotation_font": {"size": 11, "color": FAINT[mode]},
         }
-        if axis == "x":
+        if axis == "x" and above:
+            figure.add_vline(
+                x=scale(at_s),
+                line=line,
+                annotation_position="top right",
+                annotation_xanchor=anchor,
+                annotation_yanchor="bottom",
+                annotation_yshift=MARK_ROW_PX if word == "full wait" else 0,
+                **label,
+            )
+        elif axis == "x":
             figure.add_vline(x=scale(at_s), line=line, annotation_position="top right", annotation_xanchor=anchor, **label)
         else:
             figure.add_hline(y=scale(at_s), line=line, annotation_position="top left", **label)

@@ -14,6 +14,7 @@ from opentelemetry.proto.metrics.v1.metrics_pb2 import AggregationTemporality
 from horde_policy.errors import InputError
 from horde_policy.imports import read_exports
 from horde_policy.imports.detect import detect
+from horde_policy.imports.unpack import ExportFile
 from tests.unit.imports.writing import (
     OTLP_LINES,
     PLAIN,
@@ -187,3 +188,31 @@ class TestDetection:
         text = json.dumps(report.to_dict())
         assert '"+Inf"' in text
         assert report.understood == sum(file.samples for file in report.files) > 0
+
+
+PLAIN_LINE = b'horde_text_free_allowance_decisions{horde_outcome="free"} 5'
+
+
+@pytest.mark.parametrize(
+    ("files", "said"),
+    [
+        (
+            (("picture.png", b"\x89PNG\r\n\x1a\n\x00\x00"),),
+            "export, picture.png, first bytes: '89 50 4e 47 0d 0a 1a 0a 00 00' is none of",
+        ),
+        ((("empty.prom", b""),), "export, empty.prom: 0 bytes of content: the file is empty"),
+        (
+            (("good.prom", PLAIN_LINE + b" 1790000000000\n"), ("empty.prom", b"")),
+            "(no file was used: leave empty.prom out, or mend it, and read the others again)",
+        ),
+        (
+            (("timed.prom", PLAIN_LINE + b" 1790000000000\n"), ("bare.prom", PLAIN_LINE + b"\n")),
+            "export, bare.prom: 1 of 2 files have no timestamps: say scraped_at",
+        ),
+    ],
+)
+def test_a_refusal_names_the_file_and_reads_as_a_sentence(files: tuple[tuple[str, bytes], ...], said: str) -> None:
+    with pytest.raises(InputError) as refused:
+        read_exports([ExportFile(name, data) for name, data in files])
+    assert said in str(refused.value)
+    assert "\\x" not in str(refused.value)

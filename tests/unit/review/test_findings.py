@@ -173,6 +173,72 @@ def test_with_nothing_refused_nobody_gains() -> None:
     assert one(week, "allowance_moves").severity == "open"  # always at the ceiling: nothing was ever asked of the rule
 
 
+@pytest.mark.parametrize(
+    ("anonymous_funded", "anonymous_free", "registered", "severity"),
+    [(2, 0, 18, "open"), (2, 100, 18, "open"), (2, 500, 10, "note"), (1, 1, 5000, "open")],
+)
+def test_what_only_a_special_case_makes_has_a_threshold_too(
+    anonymous_funded: int, anonymous_free: int, registered: int, severity: str
+) -> None:
+    rows = [
+        decision(anonymous_funded, outcome="funded", requester="anonymous", requested_size=">4096"),
+        decision(anonymous_free, requester="anonymous"),
+        decision(registered),
+    ]
+    week = review_week(replace(NOTHING, decisions=decisions(*rows)), DEFAULT)
+    cells = one(week, "cells_special")
+    assert cells.severity == severity
+    assert cells.figures["anonymous_funded"].part == Bounds(anonymous_funded, anonymous_funded)
+
+
+def moves_of(**counts: int) -> Finding:
+    """Return what is said of allowances of so many decisions in the size bucket of each name."""
+    sizes = {"floor": "<=512", "low": "513-1024", "middle": "1025-2048", "ceiling": "2049-4096"}
+    rows = [decision(number, allowance_size=sizes[name], requested_size="<=512") for name, number in counts.items()]
+    return one(review_week(replace(NOTHING, decisions=decisions(*rows)), DEFAULT), "allowance_moves")
+
+
+@pytest.mark.parametrize(
+    ("counts", "severity", "size"),
+    [
+        ({"floor": 922, "middle": 78}, "open", "<=512"),
+        ({"ceiling": 834, "floor": 166}, "fine", "2049-4096"),
+        ({"ceiling": 10, "floor": 880, "low": 110}, "fine", "<=512"),
+        ({"middle": 100}, "open", "1025-2048"),
+        ({"middle": 60, "low": 40}, "fine", "1025-2048"),
+    ],
+)
+def test_whether_the_allowance_moves_is_told_by_the_bucket_of_most(counts: dict[str, int], severity: str, size: str) -> None:
+    found = moves_of(**counts)
+    assert (found.severity, found.figures["size"]) == (severity, size)
+    assert found.share is not None
+    assert found.share.part.low == max(counts.values())
+
+
+def test_a_ceiling_and_a_floor_in_one_bucket_do_not_show_whether_it_moves() -> None:
+    settings = AllowanceSettings(ceiling_tokens=1000, floor_tokens=600)
+    week = review_week(replace(NOTHING, decisions=decisions(decision(9, allowance_size="513-1024"))), settings)
+    assert one(week, "allowance_moves").severity == "open"
+
+
+def test_allowances_that_are_not_exported_are_no_allowances_that_move() -> None:
+    week = review_week(replace(NOTHING, decisions=decisions(decision(9, allowance_size=None))), DEFAULT)
+    assert not by_code(week, "allowance_moves")
+    assert {section.code: section.no_data for section in week.sections}["responds"] == "no_allowance_sizes"
+
+
+def test_only_what_is_as_it_should_be_is_called_so() -> None:
+    """A problem, a count that is in no figure and a special case are to be known: none of them is fine."""
+    rows = decisions(decision(500), decision(1, outcome="funded", requester="anonymous", requested_size=">4096"))
+    problems = tuple(Problem("p", f"file {number}", "odd", "note") for number in range(25))
+    week = review_week(replace(NOTHING, decisions=rows, problems=problems, before=Bounds(7, 7)), DEFAULT)
+    data = next(section for section in week.sections if section.code == "data")
+    assert {finding.code for finding in data.findings if finding.severity == "fine"} <= {"data_clean"}
+    assert one(week, "more_problems").severity == "note"
+    grave = tuple(replace(problem, level="problem") for problem in problems)
+    assert one(review_week(replace(NOTHING, decisions=rows, problems=grave), DEFAULT), "more_problems").severity == "open"
+
+
 def test_a_range_is_cut_out() -> None:
     made = made_week(hours=48)
     day = made.within(TimeRange(MONDAY, MONDAY + timedelta(hours=24)))

@@ -9,10 +9,12 @@ from horde_policy.review.verdict import Verdict, funded_verdict
 from tests.unit.review.made import LIFECYCLE_S, decision, decisions, histogram, waits
 
 
-def week(*, free: int, funded: int, quick: int, slow: int, anonymous_slow: int = 0) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return decisions, and registered waits of 100 s (quick) and 400 s (slow); as many anonymous of each or as said."""
+def week(
+    *, free: int, funded: int, quick: int, slow: int, anonymous_quick: int = 90, anonymous_slow: int = 0
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return decisions, and registered waits of 100 s (quick) and 400 s (slow); anonymous ones as said."""
     waited = histogram([100.0] * quick + [400.0] * slow)
-    anonymous = histogram([100.0] * 90 + [400.0] * anonymous_slow, LIFECYCLE_S, requester="anonymous")
+    anonymous = histogram([100.0] * anonymous_quick + [400.0] * anonymous_slow, LIFECYCLE_S, requester="anonymous")
     return decisions(decision(free), decision(funded, outcome="funded")), waits(*waited, *anonymous)
 
 
@@ -77,15 +79,54 @@ def test_it_says_how_unlike_the_assignments_may_be() -> None:
 
 
 def test_the_point_estimate_comes_with_how_far_off_it_can_be() -> None:
-    verdict = ask(0.1, free=917, funded=83, quick=910, slow=90, anonymous_slow=10)
+    verdict = ask(0.1, free=500, funded=500, quick=900, slow=100, anonymous_slow=10)
     assert verdict.point is not None
     assert verdict.point_off_by is not None
-    # registered 9 %, anonymous 10 % over the mark: (0.09 - 0.917 * 0.1) / 0.083
-    assert (verdict.point.low, verdict.point.high) == pytest.approx(((0.09 - 0.0917) / 0.083,) * 2)
-    assert verdict.point_off_by == pytest.approx(1 - verdict.point.low)
+    # registered and anonymous 10 % over the mark, half held nothing: (0.1 - 0.5 * 0.1) / 0.5
+    assert (verdict.point.low, verdict.point.high) == pytest.approx((0.1, 0.1))
+    assert verdict.point_refuted_by is None
+    assert verdict.share_over is not None
+    assert verdict.share_over.high == pytest.approx(0.2)
+    assert verdict.point_off_by == pytest.approx(0.1)
     alone = funded_verdict(decisions(decision(5), decision(5, outcome="funded")), waits(*histogram([9.0] * 10)))
     assert alone.point is None
     assert alone.point_off_by is None
+
+
+@pytest.mark.parametrize(
+    ("slow", "anonymous_slow", "ratio"),
+    [(90, 100, 1.0), (8, 25, 2.0), (0, 1, 2.0), (900, 1, 1.0), (0, 100, 1.0)],
+)
+def test_a_point_estimate_is_a_share_or_refuted(slow: int, anonymous_slow: int, ratio: float) -> None:
+    """exports.md 10: outside 0 and 1 the counts refute the assumption, and no such figure is given."""
+    verdict = ask(
+        0.1,
+        free=917,
+        funded=83,
+        quick=1000 - slow,
+        slow=slow,
+        anonymous_slow=anonymous_slow,
+        anonymous_quick=100 - anonymous_slow,
+        ratio=ratio,
+    )
+    assert verdict.share_over is not None
+    shown = verdict.funded.rows.select("point_low", "point_high").drop_nulls()
+    assert all(0 <= value <= 1 for row in shown.iter_rows() for value in row)
+    if verdict.point is None:
+        assert verdict.point_refuted_by == Bounds(100, 100)
+        assert verdict.point_off_by is None
+    else:
+        assert verdict.point_refuted_by is None
+        assert verdict.share_over.low - 1e-9 <= verdict.point.low <= verdict.point.high <= verdict.share_over.high + 1e-9
+        assert verdict.point_off_by is not None
+        assert verdict.point_off_by <= 1
+
+
+def test_both_ways_of_refuting_are_seen() -> None:
+    below = ask(0.1, free=917, funded=83, quick=1000, slow=0, anonymous_slow=50, anonymous_quick=50)
+    above = ask(0.1, free=917, funded=83, quick=100, slow=900, anonymous_slow=0, anonymous_quick=100)
+    assert below.point_refuted_by is not None
+    assert above.point_refuted_by is not None
 
 
 def test_without_funded_requests_nothing_is_visible() -> None:

@@ -51,10 +51,33 @@ def test_over_time_the_bars_add_up_to_the_counts(mode: Mode) -> None:
         assert {word for _, word, _ in trace.customdata} == {trace.name}
         assert [datetime.fromisoformat(at) for at, _, _ in trace.customdata] == list(trace.x)
     assert figure.layout.xaxis.title.text == "time (UTC)"
-    assert figure.layout.yaxis.title.text == "decisions in each 1 h 0 min"
+    assert figure.layout.yaxis.title.text == "decisions in each hour"
     note = figure.layout.annotations[-1].text
     assert "<img" not in note
     assert "&lt;img" in note
+
+
+def test_no_legend_and_no_mark_lies_on_the_data() -> None:
+    """Legends stand in room of their own below the plot, labels of the marks in rows of their own above it."""
+    estimated = distribution(of_kind(WEEK.waits, "estimated"))
+    of_waits = [
+        fig_distributions({"estimated": estimated, "measured": estimated}, DEFAULT, "light"),
+        fig_funded(funded_waits(WEEK.decisions, WEEK.waits), DEFAULT, "light", point=True),
+    ]
+    of_counts = [
+        fig_bars(decompose(WEEK.decisions, ["requester", "outcome"]), "requester", "outcome", "light"),
+        fig_over_time(decompose(WEEK.decisions, ["time", "outcome"]), "outcome", "light"),
+        fig_what_if(what_if(WEEK.decisions, DEFAULT, DEFAULT.changed(floor_tokens=1024)), "light"),
+    ]
+    for figure in (*of_waits, *of_counts):
+        legend = figure.layout.legend
+        assert figure.layout.showlegend
+        assert (legend.yref, legend.y, legend.yanchor) == ("container", 0, "bottom")
+    for figure in of_waits:
+        full, floor = figure.layout.annotations
+        assert (full.y, full.yanchor, floor.y, floor.yanchor) == (1, "bottom", 1, "bottom")
+        assert full.yshift >= floor.yshift + 12
+        assert figure.layout.margin.t >= full.yshift + 12
 
 
 def test_over_time_without_a_colour_is_one_bar_a_step() -> None:
@@ -88,8 +111,8 @@ def test_bars_without_a_colour_are_counts() -> None:
 def test_words_that_were_not_exported_have_a_bar_too() -> None:
     frame = decisions(decision(3), decision(4, outcome=None), decision(5, chat=None))
     figure = fig_bars(decompose(frame, ["chat", "outcome"]), "chat", "outcome", "light")
-    assert [trace.name for trace in figure.data] == ["free", "not exported"]
-    assert "not exported" in figure.data[0].y
+    assert [trace.name for trace in figure.data] == ["free", "not exported or unknown"]
+    assert "not exported or unknown" in figure.data[0].y
 
 
 @pytest.mark.parametrize("mode", MODES)

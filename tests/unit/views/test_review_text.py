@@ -24,6 +24,8 @@ from horde_policy.views.finding_text import (
     funded_details,
     funded_sentence,
     no_data_text,
+    point_refuted_text,
+    point_warning,
 )
 from tests.unit.review.made import decision, decisions, histogram, waits
 from tests.unit.review.weeks import made_week
@@ -110,11 +112,15 @@ def test_the_sentence_of_refusals_by_hand() -> None:
     assert text.n == "n = 100"
 
 
-def verdict_of(free: int, funded: int, quick: int, slow: int, *, above: float = 0.1, ratio: float = 1.0) -> Week:
+def verdict_of(
+    free: int, funded: int, quick: int, slow: int, *, above: float = 0.1, ratio: float = 1.0, anonymous: tuple[int, int] = (0, 0)
+) -> Week:
+    """Return a week of these registered counts; quick waits are 100 s, slow ones 400 s, of anonymous requesters as well."""
+    beside = histogram([100.0] * anonymous[0] + [400.0] * anonymous[1], requester="anonymous")
     made = replace(
         NOTHING,
         decisions=decisions(decision(free), decision(funded, outcome="funded")),
-        waits=waits(*histogram([100.0] * quick + [400.0] * slow)),
+        waits=waits(*histogram([100.0] * quick + [400.0] * slow), *beside),
     )
     return review_week(made, DEFAULT, question=Question(above=above, ratio=ratio))
 
@@ -156,10 +162,27 @@ def test_the_verdict_says_how_many_more_requests_help_and_what_is_taken_for_gran
     assert funded_sentence(verdict).startswith("It is not yet decided whether more than 10.0 % of the funded requests waited")
     assert f"about {verdict.times_the_requests:.1f} times as many requests would decide it" in funded_sentence(verdict)
     details = " ".join(funded_details(verdict_of(5000, 5000, 9900, 100).verdict))
-    assert "taken to be by a factor of 1 at most" in details
+    assert "assumed to differ from that by a factor of 1 at most" in details
     assert "The answer stands up to a factor of" in details
     assert funded_details(verdict_of(100, 0, 100, 0).verdict) == ()
     assert "factor of inf" not in " ".join(funded_details(verdict_of(50, 50, 96, 4, ratio=math.inf).verdict))
+
+
+def test_no_title_says_the_opposite_of_its_own_figure() -> None:
+    """An allowance nearly always at the floor does not "move: 0 %", and a special case that is much is not as it should be."""
+    rows = decisions(
+        decision(922, allowance_size="<=512", requested_size="<=512"),
+        decision(78, allowance_size="1025-2048", requested_size="<=512"),
+        decision(20, outcome="funded", requester="anonymous", requested_size=">4096"),
+    )
+    week = review_week(replace(NOTHING, decisions=rows), DEFAULT)
+    told = {finding.code: finding_text(finding) for finding in week.findings}
+    moves = told["allowance_moves"]
+    assert moves.sentence == "The allowance hardly moves: 90.4 % of the requests were measured in the size bucket of the floor."
+    assert (moves.figure, moves.severity) == ("90.4 %", "open")
+    assert moves.details[0].endswith("got the size bucket of the ceiling.")
+    assert told["cells_special"].severity == "open"
+    assert "Of the 20 anonymous decisions, 100 % held kudos." in told["cells_special"].details
 
 
 def test_a_point_estimate_never_stands_without_its_warning() -> None:
@@ -167,3 +190,12 @@ def test_a_point_estimate_never_stands_without_its_warning() -> None:
     details = funded_details(review_week(made, DEFAULT).verdict)
     (point,) = [detail for detail in details if "like anonymous ones" in detail]
     assert "that may be off by" in point
+
+
+def test_what_the_counts_refute_is_said_in_place_of_an_impossible_figure() -> None:
+    made = verdict_of(60, 7, 59, 8, anonymous=(3, 1))
+    said = [detail for detail in funded_details(made.verdict) if "like anonymous ones" in detail]
+    assert said == [point_refuted_text(Bounds(4, 4))]
+    assert "nothing can be drawn" in point_warning(made.verdict)
+    assert "nothing to draw" in point_warning(verdict_of(60, 7, 59, 8).verdict)
+    assert "may be off by" in point_warning(review_week(made_week(hours=48), DEFAULT).verdict)

@@ -138,3 +138,85 @@ def test_hostile_names_cannot_move_the_cursor(capsys: pytest.CaptureFixture[str]
         assert main(arguments) == 0
         out, err = capsys.readouterr()
         assert "\x1b" not in out + err
+
+
+VALUES = ("10", "20", "30", "NaN", "40", "+Inf", "-3", "50")
+SERIES = 'horde_text_free_allowance_decisions_total{horde_outcome="free",horde_requester="anonymous"}'
+
+
+@pytest.fixture
+def damaged(tmp_path: Path) -> Path:
+    """Return an export of eight looks, of which one has no value and two cannot be, beside a series of something else."""
+    lines = [f"{SERIES} {value} {1790000000000 + 60000 * look}" for look, value in enumerate(VALUES)]
+    file = tmp_path / "damaged.prom"
+    file.write_text("\n".join([*lines, "other_metric 5 1790000000000", ""]), encoding="utf-8")
+    return file
+
+
+@pytest.mark.parametrize("command", ["decisions", "week", "waits"])
+def test_no_sample_is_left_out_without_a_word(capsys: pytest.CaptureFixture[str], damaged: Path, command: str) -> None:
+    assert main([command, str(damaged)]) == 0
+    told = capsys.readouterr().err
+    assert "note: damaged.prom: 1 sample was left out: no value (NaN: the series went away)" in told
+    assert "problem: damaged.prom: 2 samples were left out: a negative or infinite count" in told
+    assert "note: 1 sample of 1 other name was not read; --json lists them" in told
+
+
+def test_what_was_left_out_is_listed_for_machines_and_qualifies_the_week(
+    capsys: pytest.CaptureFixture[str], damaged: Path
+) -> None:
+    document = answer(capsys, "decisions", str(damaged))
+    assert {(left["subject"], left["count"]) for left in document["left_out"]} == {
+        ("(samples)", 1),
+        ("(samples)", 2),
+        ("other_metric", 1),
+    }
+    week = answer(capsys, "week", str(damaged))
+    assert any("2 samples were left out" in finding["text"] for finding in week["findings"])
+    assert "data_clean" not in week["sections"]["data"]["findings"]
+
+
+@pytest.fixture
+def broken(tmp_path: Path) -> Path:
+    """Return an export of decisions of which some cannot be and some only a special case makes."""
+    name = "horde_text_free_allowance_decisions_total"
+    kinds = {
+        'horde_outcome="free",horde_requested_size=">4096",horde_allowance_size="<=512"': 40,
+        'horde_outcome="refused",horde_requested_size=">4096",horde_allowance_size="<=512"': 60,
+        'horde_outcome="funded",horde_requested_size="<=512",horde_allowance_size="2049-4096"': 7,
+    }
+    lines = [
+        f'{name}{{horde_requester="registered",horde_chat="false",{labels}}} {grown} {at}'
+        for labels, counted in kinds.items()
+        for grown, at in ((0, 1790000000000), (counted, 1790003600000))
+    ]
+    file = tmp_path / "broken.prom"
+    file.write_text("\n".join([*lines, ""]), encoding="utf-8")
+    return file
+
+
+def test_what_the_rule_does_not_allow_is_named_in_every_form(capsys: pytest.CaptureFixture[str], broken: Path) -> None:
+    arguments = ("decisions", str(broken), "--by", "requested_size,allowance_size")
+    text = output(capsys, *arguments)
+    assert "cannot be" in text.splitlines()[1]
+    assert "40 decisions: cannot be: a request over the allowance is not free (A13, A14)" in text
+    assert "7 decisions: only a special case makes them: not over the allowance" in text
+    rows = {row["requested size"]: row for row in csv.DictReader(io.StringIO(output(capsys, *arguments, "--csv")))}
+    cell = rows[">4096"]
+    assert (float(cell["at least (requests)"]), float(cell["cannot be, at most (requests)"])) == (100, 40)
+    assert cell["why"] == "a request over the allowance is not free (A13, A14)"
+    assert float(rows["<=512"]["only a special case, at most (requests)"]) == 7
+    document = answer(capsys, *arguments)
+    assert {row["requested_size"]: row["impossible_high"] for row in document["rows"]} == {">4096": 40, "<=512": 0}
+
+
+@pytest.mark.parametrize("by", ["outcome", "time,outcome", "chat", "time"])
+def test_what_cannot_be_is_counted_in_rows_by_anything(capsys: pytest.CaptureFixture[str], broken: Path, by: str) -> None:
+    rows = answer(capsys, "decisions", str(broken), "--by", by)["rows"]
+    # which step of time they belong to is not known: each may hold them all
+    assert {row["impossible_high"] for row in rows if row["impossible_high"]} == {40}
+    assert len(rows) > 1 or by == "chat"
+    assert all(row["impossible_high"] <= row["count_high"] for row in rows)
+    only = answer(capsys, "decisions", str(broken), "--by", by, "--where", "outcome=funded")["rows"]
+    assert sum(row["impossible_high"] for row in only) == 0
+    assert "cannot be" not in output(capsys, "decisions", str(broken), "--by", by, "--where", "outcome=funded")

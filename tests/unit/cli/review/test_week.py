@@ -8,7 +8,7 @@ from tests.unit.cli.review.running import answer, output, refused
 def test_findings_for_machines_and_people(capsys: pytest.CaptureFixture[str], week_file: Path) -> None:
     document = answer(capsys, "week", str(week_file))
     assert [finding["severity"] for finding in document["findings"]] == sorted(
-        (finding["severity"] for finding in document["findings"]), key=["wrong", "bad", "open", "fine"].index
+        (finding["severity"] for finding in document["findings"]), key=["wrong", "bad", "open", "note", "fine"].index
     )
     refusals = next(finding for finding in document["findings"] if finding["code"] == "refused")
     assert refusals["text"].startswith("19.0 % of all text requests were refused")
