@@ -238,6 +238,21 @@ def _rebuilt(path: Path, seed: int) -> Trace:
     return reconstructed(load_exports([path]).decisions, seed=seed, name=path.stem)
 
 
+def _rebuilt_upload(path: Path, seed: int) -> Trace:
+    """Return the requests of an upload's decision counts; a table that a reader of exports takes may well count nothing.
+
+    Raises
+    ------
+    InputError
+        It is no export, or no decision is counted in it.
+    """
+    exported = load_exports([path])
+    if not exported.decisions.height:
+        why = "".join(f"; {problem.text}" for problem in exported.problems[:1])
+        raise InputError("export", path.name, 0, f"decisions are counted in it{why}")
+    return reconstructed(exported.decisions, seed=seed, name=path.stem)
+
+
 def _trace_in(path: Path, options: TraceOptions, seed: int) -> Trace:
     """Return an uploaded file's requests: its own, or rebuilt where it holds exported decision counts.
 
@@ -250,9 +265,9 @@ def _trace_in(path: Path, options: TraceOptions, seed: int) -> Trace:
         named = detect_format(path)
     except InputError as no_trace:
         try:
-            return _rebuilt(path, seed)
+            return _rebuilt_upload(path, seed)
         except InputError as no_export:
-            hint = f"nor can it be read as exported counts: {no_export}"
+            hint = f"{no_trace.hint}; nor can it be read as exported counts: {no_export}"
             raise InputError(no_trace.what, no_trace.where, no_trace.value, no_trace.rule, hint=hint) from no_trace
     return load_trace(path, options, format_name=named)
 

@@ -289,6 +289,9 @@ GOOD_ROWS = [f"{(AT + timedelta(seconds=7 * n)).isoformat()},,anonymous,{80 + n}
     ("content", "sentence"),
     [
         (csv("2026-11-29T18:00:00Z,1", head="when,size"), "are no columns of a supported format"),
+        (csv("2026-11-29T18:00:00Z,m,anonymous,80", head="time,models,requester,max_length"), "our own schema has at least"),
+        (csv("2026-11-29T18:00:00Z,m,anonymous,80", head="time,models,requester,max_length"), "0 decisions are counted in it"),
+        (csv("2026-11-29T18:00:00Z;80", head="created;max_length"), "separated by ';', and must be by commas"),
         (csv("2026-11-29T18:00:00Z,,anonymous,many"), "column max_length: 'many'"),
         (csv("2026-11-29T18:00:00,,anonymous,80"), "time zone"),
         (csv("2026-11-29T18:00:00Z,,anonymous,-80"), "column max_length: -80"),
