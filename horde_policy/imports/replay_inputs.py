@@ -73,7 +73,7 @@ def load_traffic(path: Path) -> ReplayInput:
         A required column is missing or of another type: names the columns that the file has.
     """
     frame = _read(path, {**OWN_KINDS, RECORDED_OUTCOME: "text"}, "traffic")
-    problems = list(doubled(frame.drop("request_id", strict=False)))
+    problems = list(doubled(frame))
     traffic = _normalised(frame, "traffic", path)
     if RECORDED_OUTCOME in frame.columns and frame[RECORDED_OUTCOME].null_count() < frame.height:
         traffic = traffic.with_columns(frame[RECORDED_OUTCOME])

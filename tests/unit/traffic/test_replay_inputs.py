@@ -10,6 +10,7 @@ from horde_policy.errors import FrameError, InputError
 from horde_policy.frames.fleet import FLEET
 from horde_policy.frames.traffic import TRAFFIC
 from horde_policy.imports.replay_inputs import STAMP_KEY, load_fleet, load_traffic, stamp_of
+from horde_policy.imports.traces import load_trace
 
 HEADER = "created,models,requester,max_length,output_tokens,chat"
 ROWS = [
@@ -80,6 +81,12 @@ def test_an_unsorted_or_doubled_or_empty_file_works_and_says_so(tmp_path: Path) 
     empty = load_traffic(csv_of(tmp_path))
     assert (empty.frame.height, [p.code for p in empty.problems]) == (0, ["no_rows"])
     assert load_traffic(csv_of(tmp_path, *ROWS)).problems == ()
+
+
+def test_rows_that_differ_by_their_id_alone_are_not_called_doubled(tmp_path: Path) -> None:
+    path = csv_of(tmp_path, f"{ROWS[0]},a", f"{ROWS[0]},a#2", header=HEADER + ",request_id")
+    assert load_traffic(path).problems == ()
+    assert load_trace(path).problems == ()
 
 
 def test_an_id_that_stands_twice_is_refused(tmp_path: Path) -> None:
