@@ -8,12 +8,12 @@ import hashlib
 import tempfile
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
-from horde_policy.errors import InputError
+from horde_policy.errors import InputError, shown
 from horde_policy.frames.snapshot import Snapshot
 from horde_policy.imports.tables import Refused
 from horde_policy.imports.trace_frame import Trace, TraceOptions, in_range
@@ -26,6 +26,7 @@ from horde_policy.replay.reconstruct import reconstructed
 from horde_policy.review.loading import load_exports
 from horde_policy.sources.demo import BUNDLED_FOLDER
 from horde_policy.sources.recorded import load_recorded
+from horde_policy.views.state import ViewState
 
 __all__ = [
     "BUNDLED",
@@ -34,6 +35,7 @@ __all__ = [
     "Library",
     "drawn_of",
     "fleet_of",
+    "known_inputs",
     "traffic_of",
     "upload_key",
 ]
@@ -139,6 +141,28 @@ def drawn_of(text: str) -> Drawn | None:
         )
     except ValueError:
         raise InputError("fleet", "", text, "must be drawn/workers/models/median speed/95th percentile/seed") from None
+
+
+def known_inputs(state: ViewState, sources: Collection[str]) -> tuple[ViewState, tuple[str, ...]]:
+    """Return the state with a traffic and a fleet that are of a known kind, and a note on each that is left out.
+
+    A file that is no longer kept, or a drawn fleet with a wrong number, is of a known kind: what is wrong with it is said where
+    it is read.
+
+    >>> state, notes = known_inputs(ViewState(fleet="nobody"), ["demo"])
+    >>> state.fleet, notes
+    ('source', ("The link's fleet='nobody' is left out: it must be one of source, history/1, history/7, drawn/…, demo.",))
+    """
+    notes = []
+    if state.traffic not in BUNDLED and not state.traffic.startswith(UPLOAD_PREFIX):
+        notes.append(f"The link's traffic={shown(state.traffic)} is left out: it must be one of {', '.join(BUNDLED)}.")
+        state = state.changed(traffic=ViewState().traffic)
+    kinds = ("source", "history/1", "history/7", f"{DRAWN_PREFIX}…")
+    if state.fleet != "source" and not state.fleet.startswith((DRAWN_PREFIX, "history/")) and state.fleet not in sources:
+        choices = ", ".join((*kinds, *sources))
+        notes.append(f"The link's fleet={shown(state.fleet)} is left out: it must be one of {choices}.")
+        state = state.changed(fleet="source")
+    return state, tuple(notes)
 
 
 def upload_key(content: bytes) -> str:
