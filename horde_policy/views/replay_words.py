@@ -31,7 +31,8 @@ __all__ = [
 
 INTRODUCTION: Final = (
     "A replay sends the same requests once more to the same workers under other settings, and says request by request what each "
-    "would have got. The baseline is what stands behind Settings, above; the address holds every choice."
+    "would have got. The baseline is what stands behind Settings, above. The address holds the traffic, its load, the fleet and "
+    "all settings; what a figure is narrowed to stays with this window."
 )
 
 Runs = Sequence[tuple[Run, Scored]]

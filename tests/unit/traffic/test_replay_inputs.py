@@ -71,7 +71,7 @@ def test_a_cell_that_breaks_a_rule_refuses_the_file_by_row_column_value_and_rule
 
 def test_a_missing_column_is_named_with_what_the_file_has(tmp_path: Path) -> None:
     path = csv_of(tmp_path, "2026-11-29T18:00:00Z,m,80", header="created,models,max_length", name="mine.csv")
-    with pytest.raises(FrameError, match=r"column requester: None is missing \(of the columns it wants, 'mine.csv' has: created"):
+    with pytest.raises(FrameError, match=r"column requester: is missing \(of the columns it wants, 'mine.csv' has: created"):
         load_traffic(path)
 
 
@@ -120,3 +120,11 @@ def test_the_stamp_of_a_parquet_file_is_read_and_of_others_is_null(tmp_path: Pat
         assert stamp_of(tmp_path / "t.parquet") == stamp
     pl.DataFrame({"a": [1]}).write_parquet(tmp_path / "t.parquet")
     assert stamp_of(tmp_path / "t.parquet") is None
+
+
+def test_a_broken_row_is_shown_as_it_stands_and_an_instant_as_it_is_typed(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"traffic, row 1: '2026-11-29T18:00:00Z,a' must have 6 fields and has 2"):
+        load_traffic(csv_of(tmp_path, ROWS[0], "2026-11-29T18:00:00Z,a"))
+    row = "w,2026-11-29T00:00:00Z,2026-11-28T00:00:00Z,a,512,4096,1"
+    with pytest.raises(InputError, match="column online_to: 2026-11-28T00:00:00Z must be after online_from"):
+        load_fleet(csv_of(tmp_path, row, header=FLEET_HEADER))
