@@ -18,6 +18,7 @@ What is wrong *in the data* is not an exception but a :class:`Problem`, which tr
 """
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Literal
 
 __all__ = [
@@ -45,9 +46,27 @@ def shown(value: object) -> str:
 
     >>> shown("x" * 200)
     "'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…"
+    >>> from datetime import UTC
+    >>> shown(datetime(2026, 11, 29, tzinfo=UTC)), shown({"from": 4096, "to": 512})
+    ('2026-11-29T00:00:00Z', '{from = 4096, to = 512}')
     """
-    text = repr(value)
+    text = _written(value)
     return text if len(text) <= SHOWN_VALUE_CHARACTERS else text[:SHOWN_VALUE_CHARACTERS] + "…"
+
+
+def _written(value: object) -> str:
+    """Return a value as it is typed: an instant as ISO 8601, a table as in TOML, anything else by its repr."""
+    if isinstance(value, datetime):
+        return value.isoformat().replace("+00:00", "Z")
+    if isinstance(value, dict):
+        keys = (key if isinstance(key, str) and key.isidentifier() else repr(key) for key in value)
+        return "{" + ", ".join(f"{key} = {_written(cell)}" for key, cell in zip(keys, value.values(), strict=True)) + "}"
+    return repr(value)
+
+
+def _broken(value: object, rule: str) -> str:
+    """Return a value and its rule as a sentence's end; what is not there has no value to show."""
+    return rule if value is None and rule.startswith(("is missing", "must say")) else f"{shown(value)} {rule}"
 
 
 class HordePolicyError(Exception):
@@ -66,7 +85,7 @@ class ConfigError(HordePolicyError):
     """
 
     def __init__(self, setting: str, value: object, rule: str, *, hint: str | None = None) -> None:
-        super().__init__(f"setting {setting}: {shown(value)} {rule}", hint=hint)
+        super().__init__(f"setting {setting}: {_broken(value, rule)}", hint=hint)
         self.setting = setting
         self.value = value
         self.rule = rule
@@ -81,7 +100,7 @@ class InputError(HordePolicyError):
 
     def __init__(self, what: str, where: str, value: object, rule: str, *, hint: str | None = None) -> None:
         place = f"{what}, {where}" if where else what
-        super().__init__(f"{place}: {shown(value)} {rule}", hint=hint)
+        super().__init__(f"{place}: {_broken(value, rule)}", hint=hint)
         self.what = what
         self.where = where
         self.value = value

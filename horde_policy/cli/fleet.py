@@ -72,7 +72,7 @@ def from_history(
 ) -> None:
     """Take the workers of recorded days: when they were online, as what, how fast in the mean, measured or not."""
     check_parquet_path(out, store)
-    start, end = (None if text is None else instant_named(text) for text in (from_, to))
+    start, end = (None if text is None else instant_named(text, option) for option, text in (("--from", from_), ("--to", to)))
     history = HistoryStore(store, read_only=True)
     try:
         found = fleet_from_history(history, start or EVER, end or SystemClock().now(), source=source)
@@ -121,6 +121,8 @@ def parametric(
 
 def _finish(fleet: Fleet, out: Path, as_json: bool, notes: list[str]) -> None:
     write_parquet(out, fleet.frame, fleet.stamp)
+    if not fleet.frame.height:
+        notes = [*notes, "problem: fleet: it has no worker: a replay on it serves no request"]
     print_notes([*notes, f"{fleet.stamp['workers']} workers in {fleet.stamp['periods']} periods written to {out}"])
     print_stamp(fleet.stamp, as_json=as_json)
 
@@ -153,5 +155,5 @@ def _churn(hours: float | None, start: str | None, online_h: float, away_h: floa
     except ValueError:
         at = None
     if not isinstance(at, datetime):
-        raise InputError("--start", "", start, RULES["instant"])
+        raise InputError("--start", "", start, "is missing: --churn-hours needs it" if start is None else RULES["instant"])
     return Churn(start=at, hours=hours, mean_online_h=online_h, mean_away_h=away_h)

@@ -143,7 +143,7 @@ def prune_history(
     if keep_days is not None and not 0 < keep_days <= 36_500:
         raise InputError("--keep-days", "", keep_days, "must be above 0 and at most 36500 days")
     now = SystemClock().now()
-    cut = instant_named(before) if before is not None else now - timedelta(days=keep_days or 0.0)
+    cut = instant_named(before, "--before") if before is not None else now - timedelta(days=keep_days or 0.0)
     opened = _existing(store)
     try:
         told = prune(opened, cut, source)
@@ -179,7 +179,7 @@ def export(
     as_json: JsonOption = False,
 ) -> None:
     """Write a history, or a part of it, to a folder of Parquet files, whole or not at all."""
-    start, end = (None if text is None else instant_named(text) for text in (from_, to))
+    start, end = (None if text is None else instant_named(text, option) for option, text in (("--from", from_), ("--to", to)))
     if start is not None and end is not None and end < start:
         raise InputError("--to", "", to, f"must not lie before --from, {start.isoformat()}")
     opened = HistoryStore(store, read_only=True)

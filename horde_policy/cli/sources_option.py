@@ -113,8 +113,8 @@ def named_address(url: str | None, environment: Mapping[str, str]) -> tuple[str,
     return URL_VARIABLE, environment.get(URL_VARIABLE, "").strip()
 
 
-def instant_named(text: str) -> datetime:
-    """Return the instant that a text names, in UTC.
+def instant_named(text: str, option: str = "--at") -> datetime:
+    """Return the instant that an option's text names, in UTC.
 
     Raises
     ------
@@ -130,7 +130,7 @@ def instant_named(text: str) -> datetime:
         at = datetime.fromisoformat(text.strip())
         return (at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(UTC)
     except (ValueError, OverflowError) as error:
-        raise InputError("--at", "", text, "must be an instant as 2026-11-29T12:00:00Z") from error
+        raise InputError(option, "", text, "must be an instant as 2026-11-29T12:00:00Z") from error
 
 
 def _from_store(store: str, at: datetime) -> Snapshot:

@@ -21,6 +21,7 @@ from horde_policy.cli.settings_option import SetOption, SettingsOption
 from horde_policy.cli.traffic_options import ModelsFromOption, weights_for
 from horde_policy.clock import SystemClock
 from horde_policy.errors import InputError
+from horde_policy.imports.replay_inputs import absence_notes
 from horde_policy.replay.fill import ModelWeights
 from horde_policy.replay.fill_rule import FillRule
 from horde_policy.settings import ReplaySettings, load_settings
@@ -47,6 +48,9 @@ TrafficOption = Annotated[
     Path, typer.Option("--traffic", metavar="T", help="Traffic for replays, or any trace that traffic convert reads.")
 ]
 FleetOption = Annotated[Path, typer.Option("--fleet", metavar="F", help="Fleet: Parquet, CSV or JSON lines.")]
+MoveOption = Annotated[
+    bool, typer.Option("--move-fleet", help="Move a fleet of other days, by whole days, so that it begins with the traffic.")
+]
 GridOption = Annotated[
     Path,
     typer.Option(
@@ -101,6 +105,7 @@ def sweep(
     must: MustOption = None,
     hold_out: HoldOutOption = None,
     proposal: ProposalOption = None,
+    move_fleet: MoveOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Try settings on traffic and a fleet; the settings in force (environment, --settings, --set) are the baseline.
@@ -115,9 +120,10 @@ def sweep(
     question = _question(want, must, hold_out)
     typed = load_grid(grid)
     baseline = load_settings(ReplaySettings(), environment=os.environ, file=settings, pairs=set_ or [])
-    inputs = load_inputs(traffic, fleet, _weights(typed.fills, models_from))
+    inputs = load_inputs(traffic, fleet, _weights(typed.fills, models_from), move_fleet=move_fleet)
     wanted = check_plan(plan(typed, baseline), inputs)
-    print_notes([*(f"{p.level}: {p.subject}: {p.text}" for p in inputs.trace.problems), *_plan_notes(wanted)])
+    problems = (*inputs.trace.problems, *absence_notes(inputs.trace.frame, inputs.fleet))
+    print_notes([*(f"{p.level}: {p.subject}: {p.text}" for p in problems), *_plan_notes(wanted)])
     parts = Parts(out.with_name(f"{out.name}.parts"))
     with _cancelling() as cancel, _progress() as told:
         found = run_sweep(inputs, wanted, pool=pool, parts=parts, progress=told, cancel=cancel)

@@ -8,7 +8,15 @@ import typer
 
 from horde_policy.cli.parquet_output import check_parquet_path, print_notes, print_stamp, write_parquet
 from horde_policy.cli.traffic_from_metrics import from_metrics
-from horde_policy.cli.traffic_options import FillOption, JsonOption, ModelsFromOption, OutOption, instant_of, weights_for
+from horde_policy.cli.traffic_options import (
+    FillOption,
+    JsonOption,
+    ModelsFromOption,
+    OutOption,
+    emptiness_notes,
+    instant_of,
+    weights_for,
+)
 from horde_policy.errors import InputError
 from horde_policy.imports.trace_frame import TraceOptions
 from horde_policy.imports.traces import FORMAT_NAMES, load_trace
@@ -99,7 +107,7 @@ def convert(
     trace = load_trace(in_, options, format_name=format_name, sizes=sizes, alias_key=key)
     traffic = filled(trace, rule, weights=weights, model_map=mapped, thin=thin, superpose=superpose, seed=seed or 0)
     write_parquet(out, traffic.frame, traffic.stamp)
-    print_notes([f"{p.level}: {p.subject}: {p.text}" for p in trace.problems])
+    print_notes([f"{p.level}: {p.subject}: {p.text}" for p in trace.problems] + emptiness_notes(traffic))
     print_notes([f"{traffic.frame.height} requests written to {out}"])
     print_stamp(traffic.stamp, as_json=as_json)
 

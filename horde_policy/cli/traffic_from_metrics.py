@@ -11,6 +11,7 @@ from horde_policy.cli.traffic_options import (
     JsonOption,
     ModelsFromOption,
     OutOption,
+    emptiness_notes,
     instant_of,
     weights_for,
 )
@@ -63,6 +64,6 @@ def from_metrics(
     traffic = filled(trace, rule, weights=weights)
     write_parquet(out, traffic.frame, traffic.stamp)
     problems = [*imported.problems, *trace.problems]
-    print_notes([f"{p.level}: {p.subject}: {p.text}" for p in problems])
+    print_notes([f"{p.level}: {p.subject}: {p.text}" for p in problems] + emptiness_notes(traffic))
     print_notes([f"a reconstruction of {traffic.frame.height} requests written to {out}"])
     print_stamp(traffic.stamp, as_json=as_json)

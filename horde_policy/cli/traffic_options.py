@@ -8,13 +8,13 @@ import typer
 
 from horde_policy.errors import InputError
 from horde_policy.imports.cells import RULES, parsed
-from horde_policy.replay.fill import ModelWeights
+from horde_policy.replay.fill import ModelWeights, Traffic
 from horde_policy.replay.fill_rule import FillRule
 from horde_policy.replay.fleets import demand_weights
 from horde_policy.sources.demo import BUNDLED_FOLDER
 from horde_policy.sources.recorded import load_recorded
 
-__all__ = ["FillOption", "JsonOption", "ModelsFromOption", "OutOption", "instant_of", "weights_for"]
+__all__ = ["FillOption", "JsonOption", "ModelsFromOption", "OutOption", "emptiness_notes", "instant_of", "weights_for"]
 
 DEMAND_FOLDER = BUNDLED_FOLDER / "recorded" / "snapshot"
 """Whose request counts weigh the models where no other folder is named."""
@@ -44,6 +44,13 @@ def instant_of(option: str, text: str | None) -> datetime | None:
     if at is None or isinstance(at, datetime):
         return at
     raise InputError(option, "", text, RULES["instant"])
+
+
+def emptiness_notes(traffic: Traffic) -> list[str]:
+    """Return a line that says that traffic has no request, where it has none."""
+    if traffic.frame.height:
+        return []
+    return ["problem: traffic: no request is left: look at the range and the share kept"]
 
 
 def weights_for(rule: FillRule, folder: Path | None) -> ModelWeights | None:

@@ -49,10 +49,11 @@ class Sniffed:
 
 @dataclass(frozen=True, slots=True)
 class NotARow:
-    """A line that is no row: a reason in a few words, and the sentence behind "row 3 …"."""
+    """A line that is no row: a reason in a few words, the sentence behind "row 3 …", and what the line holds."""
 
     reason: str
     sentence: str
+    found: str
 
 
 def _packing(magic: bytes) -> Literal["gzip", "bzip2", "zstd"] | None:
@@ -186,7 +187,7 @@ def csv_rows(path: Path, what: str) -> Iterator[Mapping[str, str] | NotARow]:
             except StopIteration:
                 return
             except csv.Error as error:
-                yield NotARow("not CSV", f"is not CSV: {error}")
+                yield NotARow("not CSV", f"is not CSV: {error}", f"line {reader.line_num}")
                 continue
             except UnicodeDecodeError as error:
                 raise InputError(what, f"line {reader.line_num + 1}", path.name, f"is not UTF-8: {error.reason}") from None
@@ -195,9 +196,10 @@ def csv_rows(path: Path, what: str) -> Iterator[Mapping[str, str] | NotARow]:
             if not header:
                 header = fields
             elif fields == header:
-                yield NotARow("repeated header", "repeats the header")
+                yield NotARow("repeated header", "repeats the header", ",".join(fields))
             elif len(fields) != len(header):
-                yield NotARow("number of fields", f"must have {len(header)} fields and has {len(fields)}")
+                sentence = f"must have {len(header)} fields and has {len(fields)}"
+                yield NotARow("number of fields", sentence, ",".join(fields))
             else:
                 yield dict(zip(header, fields, strict=True))
 
@@ -225,6 +227,10 @@ def json_objects(path: Path, what: str) -> Iterator[Mapping[str, object] | NotAR
             try:
                 found = msgspec.json.decode(line)
             except (msgspec.DecodeError, UnicodeDecodeError):
-                yield NotARow("not JSON", "is not JSON")
+                yield NotARow("not JSON", "is not JSON", _line_text(line))
                 continue
-            yield found if isinstance(found, dict) else NotARow("not an object", "is not a JSON object")
+            yield found if isinstance(found, dict) else NotARow("not an object", "is not a JSON object", _line_text(line))
+
+
+def _line_text(line: bytes) -> str:
+    return line.strip().decode("utf-8", errors="replace")

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from horde_policy.imports.quirks import doubled
 from horde_policy.imports.tables import ROW, read_table
 from horde_policy.imports.traces import OWN_KINDS
 
-__all__ = ["FLEET_KINDS", "STAMP_KEY", "ReplayInput", "load_fleet", "load_traffic", "stamp_of"]
+__all__ = ["FLEET_KINDS", "STAMP_KEY", "ReplayInput", "absence_notes", "load_fleet", "load_traffic", "stamp_of"]
 
 STAMP_KEY = "horde_policy"
 """Key of a Parquet file's metadata under which the stamp stands, as JSON."""
@@ -73,7 +74,7 @@ def load_traffic(path: Path) -> ReplayInput:
         A required column is missing or of another type: names the columns that the file has.
     """
     frame = _read(path, {**OWN_KINDS, RECORDED_OUTCOME: "text"}, "traffic")
-    problems = list(doubled(frame.drop("request_id", strict=False)))
+    problems = list(doubled(frame))
     traffic = _normalised(frame, "traffic", path)
     if RECORDED_OUTCOME in frame.columns and frame[RECORDED_OUTCOME].null_count() < frame.height:
         traffic = traffic.with_columns(frame[RECORDED_OUTCOME])
@@ -87,6 +88,40 @@ def load_traffic(path: Path) -> ReplayInput:
 def load_fleet(path: Path) -> ReplayInput:
     """Return a fleet file as frame ``FLEET``, in the file's row order; bad input is refused whole, as for traffic."""
     return ReplayInput(frame=_normalised(_read(path, FLEET_KINDS, "fleet"), "fleet", path), stamp=stamp_of(path))
+
+
+def absence_notes(traffic: pl.DataFrame, fleet: pl.DataFrame) -> tuple[Problem, ...]:
+    """Return what is odd about a fleet of other days than the traffic's; nothing where the whole traffic meets the fleet.
+
+    Parameters
+    ----------
+    traffic
+        ``created``, UTC instants.
+    fleet
+        ``online_from`` and ``online_to`` (null: without end), UTC instants.
+
+    Examples
+    --------
+    >>> from datetime import UTC, datetime
+    >>> traffic = pl.DataFrame({"created": [datetime(2025, 9, 1, tzinfo=UTC), datetime(2025, 9, 2, tzinfo=UTC)]})
+    >>> online = {"online_from": [datetime(2025, 9, 2, tzinfo=UTC)], "online_to": [datetime(2025, 9, 3, tzinfo=UTC)]}
+    >>> [note.text for note in absence_notes(traffic, pl.DataFrame(online))]
+    ['1 of 2 requests come outside the time of the fleet, 2025-09-02 00:00 to 2025-09-03 00:00 UTC: no worker is online']
+    """
+    if not traffic.height:
+        return ()
+    if not fleet.height:
+        return (Problem("no_worker", "fleet", "the fleet has no worker: no request can be served"),)
+    first, last = fleet["online_from"].min(), fleet["online_to"].max() if not fleet["online_to"].null_count() else None
+    assert isinstance(first, datetime)
+    assert last is None or isinstance(last, datetime)
+    early = pl.col("created") < first
+    outside = traffic.filter(early if last is None else early | (pl.col("created") >= last)).height
+    if not outside:
+        return ()
+    span = f"{first:%Y-%m-%d %H:%M} to {'no end' if last is None else f'{last:%Y-%m-%d %H:%M}'} UTC"
+    text = f"{outside} of {traffic.height} requests come outside the time of the fleet, {span}: no worker is online"
+    return (Problem("no_worker", "fleet", text, "problem" if outside == traffic.height else "note"),)
 
 
 def _read(path: Path, kinds: Mapping[str, Kind], what: str) -> pl.DataFrame:

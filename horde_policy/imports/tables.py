@@ -157,7 +157,7 @@ def _rows(source: Iterable[Mapping[str, object] | NotARow], kinds: Mapping[str, 
         rows_read += 1
         if isinstance(row, NotARow):
             if not by_row:
-                raise InputError(what, f"row {number}", row.reason, row.sentence)
+                raise InputError(what, f"row {number}", row.found, row.sentence)
             refused.add(row.reason, f"row {number} {row.sentence}")
             continue
         cells, broken = _cells(row, kinds)

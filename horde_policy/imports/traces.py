@@ -62,6 +62,9 @@ def detect_format(path: Path) -> str:
         has = list(found.columns)[:20] if found.columns else found.head[:40]
         rule = f"are no columns of a supported format; supported are {', '.join(FORMAT_NAMES)}"
         hint = "our own schema has at least created, and max_length or output_tokens, separated by commas"
+        other = next((mark for mark in ";\t|" if len(found.columns) == 1 and mark in found.columns[0]), None)
+        if other is not None:
+            hint = f"the columns are separated by {other!r}, and must be by commas"
         raise InputError("trace", path.name, has, rule, hint=hint)
     return named
 
@@ -122,7 +125,7 @@ def _own(path: Path, options: TraceOptions) -> Trace:
     table = read_table(path, {**OWN_KINDS, **ALSO_READ}, "traffic")
     frame = _checked(table.frame)
     refused = Refused()
-    problems = [*doubled(frame.drop(ROW, "request_id", strict=False))]
+    problems = [*doubled(frame.drop(ROW))]
     if not frame.height:
         problems.append(Problem("no_rows", path.name, "the file has no rows"))
     elif not frame["created"].is_sorted():

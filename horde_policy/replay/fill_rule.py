@@ -168,7 +168,8 @@ def _read_max_length(name: str, text: str) -> dict[str, object]:
     if not colon:
         return {"max_length": rule}
     if rule == "service_cap":
-        return {"max_length": rule, "cap_tokens": _whole(name, rest)}
+        _check(rest.isascii() and rest.isdigit() and int(rest) >= 1, name, rest, "must be a whole number of at least 1")
+        return {"max_length": rule, "cap_tokens": int(rest)}
     _check(rule == "client_setting", name, text, "takes nothing behind the colon")
     return {"max_length": rule, "client_weights": tuple(_number(name, weight) for weight in rest.split("/"))}
 

@@ -86,5 +86,21 @@ def _ids(world: World, state: State, repeats: int) -> tuple[pl.Series, pl.Series
     origin = state.requests.origin[:repeats]
     row = origin if world.order is None else world.order[origin]
     first = ids.gather(pl.Series(row))
-    again = first + "#" + pl.Series(state.requests.attempt[:repeats]).cast(pl.String)
+    mark = "#" if world.request_id is None else _free_mark(ids)
+    again = first + mark + pl.Series(state.requests.attempt[:repeats]).cast(pl.String)
     return pl.concat([ids, again]), pl.concat([none, first.alias("retry_of")])
+
+
+def _free_mark(ids: pl.Series) -> str:
+    """Return what stands between an id and the number of the attempt: ``#``, or so many that no given id reads like that.
+
+    It follows from the traffic alone, so that a repeated request has one id under all settings.
+
+    >>> _free_mark(pl.Series(["a", "b", "c#2"])), _free_mark(pl.Series(["b", "b#2"])), _free_mark(pl.Series(["b", "b#2", "b##3"]))
+    ('#', '##', '###')
+    """
+    marked = ids.filter(ids.str.contains("#[0-9]+$"))
+    mark = "#"
+    while marked.str.extract(f"(?s)^(.*){mark}[0-9]+$").drop_nulls().is_in(ids.implode()).any():
+        mark += "#"
+    return mark

@@ -34,7 +34,7 @@ class TimeRange:
 
     >>> TimeRange(datetime(2026, 11, 29), None)
     Traceback (most recent call last):
-    horde_policy.errors.InputError: range, start: datetime.datetime(2026, 11, 29, 0, 0) must be an instant with its zone
+    horde_policy.errors.InputError: range, start: 2026-11-29T00:00:00 must be an instant with its zone
     """
 
     start: datetime | None = None

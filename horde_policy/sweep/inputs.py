@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from horde_policy.imports.replay_inputs import load_fleet, stamp_of
 from horde_policy.imports.trace_frame import Trace
 from horde_policy.imports.traces import load_trace
 from horde_policy.replay.fill import ModelWeights
+from horde_policy.replay.fleets import Fleet, moved_to
 
 __all__ = ["SweepInputs", "content_digest", "load_inputs"]
 
@@ -68,8 +70,10 @@ class SweepInputs:
         return hashlib.sha256("\n".join((*parts, frames)).encode()).hexdigest()[:16]
 
 
-def load_inputs(traffic: Path, fleet: Path, weights: ModelWeights | None = None) -> SweepInputs:
+def load_inputs(traffic: Path, fleet: Path, weights: ModelWeights | None = None, *, move_fleet: bool = False) -> SweepInputs:
     """Return a traffic file (of our own schema, or any trace that can be read) and a fleet file as a sweep's inputs.
+
+    With ``move_fleet`` a fleet of other days is moved so that it begins with the traffic.
 
     Raises
     ------
@@ -80,12 +84,17 @@ def load_inputs(traffic: Path, fleet: Path, weights: ModelWeights | None = None)
     if not trace.frame.height:
         raise InputError("traffic", "", str(traffic), "must hold at least one request")
     read = load_fleet(fleet)
+    used = Fleet(frame=normalised_fleet(read.frame), stamp=read.stamp or {})
+    first = trace.frame["created"].min()
+    if move_fleet and isinstance(first, datetime):
+        dated = trace.dated and (stamp_of(traffic) or {}).get("dated") is not False
+        used = moved_to(used, first, whole_days=dated)
     return SweepInputs(
         trace=trace,
-        fleet=normalised_fleet(read.frame),
+        fleet=used.frame,
         weights=weights,
         traffic_stamp=stamp_of(traffic) or {},
-        fleet_stamp=read.stamp or {},
+        fleet_stamp=used.stamp,
     )
 
 

@@ -8,12 +8,12 @@ import hashlib
 import tempfile
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
-from horde_policy.errors import InputError
+from horde_policy.errors import InputError, shown
 from horde_policy.frames.snapshot import Snapshot
 from horde_policy.imports.tables import Refused
 from horde_policy.imports.trace_frame import Trace, TraceOptions, in_range
@@ -26,6 +26,7 @@ from horde_policy.replay.reconstruct import reconstructed
 from horde_policy.review.loading import load_exports
 from horde_policy.sources.demo import BUNDLED_FOLDER
 from horde_policy.sources.recorded import load_recorded
+from horde_policy.views.state import ViewState
 
 __all__ = [
     "BUNDLED",
@@ -34,6 +35,7 @@ __all__ = [
     "Library",
     "drawn_of",
     "fleet_of",
+    "known_inputs",
     "traffic_of",
     "upload_key",
 ]
@@ -141,6 +143,28 @@ def drawn_of(text: str) -> Drawn | None:
         raise InputError("fleet", "", text, "must be drawn/workers/models/median speed/95th percentile/seed") from None
 
 
+def known_inputs(state: ViewState, sources: Collection[str]) -> tuple[ViewState, tuple[str, ...]]:
+    """Return the state with a traffic and a fleet that are of a known kind, and a note on each that is left out.
+
+    A file that is no longer kept, or a drawn fleet with a wrong number, is of a known kind: what is wrong with it is said where
+    it is read.
+
+    >>> state, notes = known_inputs(ViewState(fleet="nobody"), ["demo"])
+    >>> state.fleet, notes
+    ('source', ("The link's fleet='nobody' is left out: it must be one of source, history/1, history/7, drawn/…, demo.",))
+    """
+    notes = []
+    if state.traffic not in BUNDLED and not state.traffic.startswith(UPLOAD_PREFIX):
+        notes.append(f"The link's traffic={shown(state.traffic)} is left out: it must be one of {', '.join(BUNDLED)}.")
+        state = state.changed(traffic=ViewState().traffic)
+    kinds = ("source", "history/1", "history/7", f"{DRAWN_PREFIX}…")
+    if state.fleet != "source" and not state.fleet.startswith((DRAWN_PREFIX, "history/")) and state.fleet not in sources:
+        choices = ", ".join((*kinds, *sources))
+        notes.append(f"The link's fleet={shown(state.fleet)} is left out: it must be one of {choices}.")
+        state = state.changed(fleet="source")
+    return state, tuple(notes)
+
+
 def upload_key(content: bytes) -> str:
     """Return the key of an uploaded file: equal content has an equal key."""
     return UPLOAD_PREFIX + hashlib.blake2b(content, digest_size=16).hexdigest()
@@ -238,6 +262,21 @@ def _rebuilt(path: Path, seed: int) -> Trace:
     return reconstructed(load_exports([path]).decisions, seed=seed, name=path.stem)
 
 
+def _rebuilt_upload(path: Path, seed: int) -> Trace:
+    """Return the requests of an upload's decision counts; a table that a reader of exports takes may well count nothing.
+
+    Raises
+    ------
+    InputError
+        It is no export, or no decision is counted in it.
+    """
+    exported = load_exports([path])
+    if not exported.decisions.height:
+        why = "".join(f"; {problem.text}" for problem in exported.problems[:1])
+        raise InputError("export", path.name, 0, f"decisions are counted in it{why}")
+    return reconstructed(exported.decisions, seed=seed, name=path.stem)
+
+
 def _trace_in(path: Path, options: TraceOptions, seed: int) -> Trace:
     """Return an uploaded file's requests: its own, or rebuilt where it holds exported decision counts.
 
@@ -250,9 +289,9 @@ def _trace_in(path: Path, options: TraceOptions, seed: int) -> Trace:
         named = detect_format(path)
     except InputError as no_trace:
         try:
-            return _rebuilt(path, seed)
+            return _rebuilt_upload(path, seed)
         except InputError as no_export:
-            hint = f"nor can it be read as exported counts: {no_export}"
+            hint = f"{no_trace.hint}; nor can it be read as exported counts: {no_export}"
             raise InputError(no_trace.what, no_trace.where, no_trace.value, no_trace.rule, hint=hint) from no_trace
     return load_trace(path, options, format_name=named)
 

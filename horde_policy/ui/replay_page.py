@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import streamlit as st
 
 from horde_policy.clock import SystemClock
-from horde_policy.errors import HordePolicyError
+from horde_policy.errors import HordePolicyError, Problem
 from horde_policy.replay.fill import Traffic
 from horde_policy.replay.fill_rule import FillRule
 from horde_policy.replay.fleets import Fleet
@@ -16,7 +16,7 @@ from horde_policy.ui import address, live
 from horde_policy.ui.charts import show_figure, theme_mode
 from horde_policy.ui.replay_desk import Desk, Job, Replayed, desk
 from horde_policy.ui.replay_fleets import ChosenFleet, chosen_fleet, history_choices
-from horde_policy.ui.replay_inputs import traffic_of
+from horde_policy.ui.replay_inputs import known_inputs, traffic_of
 from horde_policy.ui.tables import show_grid
 from horde_policy.views import replay_words as words
 from horde_policy.views.figures import replay as figures
@@ -63,17 +63,23 @@ class Opened:
 
 def open_replay() -> Opened:
     """Read the address, and the traffic that it names as far as to know its length."""
-    state, _ = address.read_state()
+    asked, _ = address.read_state()
+    state, unknown = known_inputs(asked, live.source_labels())
     runs, notes = runs_of(state.runs, state.settings)
     bench = desk()
+    odd: tuple[Problem, ...] = ()
     try:
-        frame = bench.library.trace(state.traffic).frame
+        trace = bench.library.trace(state.traffic)
+        frame, odd = trace.frame, trace.problems
         length = frame["created"].max() - frame["created"].min()  # type: ignore[operator]
     except HordePolicyError:
         length = None
     assert length is None or isinstance(length, timedelta)
     fleet = chosen_fleet(state)
-    return Opened(state, bench, runs, notes, history_choices(fleet.snapshot) | live.source_labels(), length, fleet)
+    told = tuple(f"{p.subject}: {p.text}" for p in odd if p.level == "problem" or p.code == "out_of_order")
+    return Opened(
+        state, bench, runs, (*unknown, *notes, *told), history_choices(fleet.snapshot) | live.source_labels(), length, fleet
+    )
 
 
 def show_source(opened: Opened) -> None:
@@ -83,7 +89,7 @@ def show_source(opened: Opened) -> None:
 
 
 def show_notes(opened: Opened) -> None:
-    """Say which settings of the address are left out, and why."""
+    """Say what of the address is left out, and why, and what of the traffic changes its load or its order."""
     for note in opened.notes:
         st.warning(escape_markdown(note), icon=":material/info:")
 
@@ -238,7 +244,9 @@ def show_details(result: Replayed) -> None:
     """Show the largest differences, and folded away the waits, what did not finish, agreement and the file's problems."""
     if result.changes:
         st.header("The largest differences from the baseline", anchor=False)
-        letter = _chosen("Run", {run.letter: run.title for run, _ in result.runs[1:]}, "replay.differences-of")
+        first = words.leading(result.changes)  # the one that the headline is about
+        ordered = sorted(result.runs[1:], key=lambda item: item[0].letter != first)
+        letter = _chosen("Run", {run.letter: run.title for run, _ in ordered}, "replay.differences-of")
         show_grid(
             words.DIFFERENCE_COLUMNS,
             words.difference_rows(result.changes[letter]),
@@ -259,7 +267,9 @@ def show_details(result: Replayed) -> None:
         )
     problems = result.inputs.traffic.stamp["problems"]
     if problems:
-        with st.expander(f"{count(len(problems))} notes on the traffic's file", icon=":material/data_alert:"):
+        with st.expander(
+            f"{count(len(problems))} note{'s' if len(problems) != 1 else ''} on the traffic's file", icon=":material/data_alert:"
+        ):
             for problem in problems:
                 st.text(visible(problem))
 

@@ -21,6 +21,7 @@ __all__ = [
     "fleet_words",
     "headline",
     "inputs_words",
+    "leading",
     "run_rows",
     "setting_rows",
     "traffic_words",
@@ -30,7 +31,8 @@ __all__ = [
 
 INTRODUCTION: Final = (
     "A replay sends the same requests once more to the same workers under other settings, and says request by request what each "
-    "would have got. The baseline is what stands behind Settings, above; the address holds every choice."
+    "would have got. The baseline is what stands behind Settings, above. The address holds the traffic, its load, the fleet and "
+    "all settings; what a figure is narrowed to stays with this window."
 )
 
 Runs = Sequence[tuple[Run, Scored]]
@@ -44,12 +46,18 @@ def headline(runs: Runs, changes: Mapping[str, Compared]) -> str:
     if not changes:
         refused = summary["outcomes"]["refused"] / summary["requests"] if summary["requests"] else None
         return f"Of {requests} requests the baseline refuses {ratio(refused)}"
-    letter, change = max(changes.items(), key=lambda item: ((item[1].gain_share or 0) + (item[1].lose_share or 0), item[0]))
+    letter = leading(changes)
+    change = changes[letter]
     words = next(run.words for run, _ in runs if run.letter == letter)
     return (
         f"With {words}, {ratio(change.lose_share)} of {count(change.figures['requests'])} requests fare worse than under the "
         f"baseline and {ratio(change.gain_share)} better"
     )
+
+
+def leading(changes: Mapping[str, Compared]) -> str:
+    """Return the letter of the run that differs most from the baseline, which the headline is about."""
+    return max(changes, key=lambda letter: ((changes[letter].gain_share or 0) + (changes[letter].lose_share or 0), letter))
 
 
 def traffic_words(stamp: Stamp) -> str:
@@ -100,17 +108,20 @@ def inputs_words(traffic: Stamp, fleet: Stamp) -> list[tuple[str, str]]:
 # --- the runs side by side ----------------------------------------------------------------------------------------------
 
 RUN_COLUMNS: Final = (
-    Column(key="run", label="Run", kind="name", wide=True),
+    Column(key="run", label="Run", wrap=True, wide=True),
     Column(key="free", label="Free", right=True, help="Share of the requests that were served within the allowance."),
     Column(key="funded", label="Funded", right=True, help="Above the allowance, and admitted with the kudos held."),
     Column(key="downgraded", label="Downgraded", right=True, help="Lowered to the allowance, which the requester allowed."),
     Column(key="refused", label="Refused", right=True, help="Above the allowance and not payable, or no worker could serve it."),
-    Column(
-        key="nobody", label="No worker", right=True, help="Share of the requests for which no online worker was eligible at all."
-    ),
     Column(key="given", label="Given free", unit="tokens", right=True, help="Tokens delivered without a hold."),
     Column(key="median", label="Median wait", right=True, help="Queue wait of the requests that were started."),
     Column(key="p95", label="95 % within", right=True, help="95 of 100 started requests waited no longer."),
+    Column(
+        key="nobody",
+        label="No worker",
+        right=True,
+        help="Not an outcome of its own: share of all requests, free or refused, for which no online worker was eligible.",
+    ),
     Column(key="expired", label="Expired", right=True, help="Share of the admitted that no worker took within their time."),
     Column(
         key="over",
@@ -142,7 +153,7 @@ def run_rows(runs: Runs, changes: Mapping[str, Compared]) -> list[Row]:
         cells: dict[str, Any] = {outcome: _share(n, requests) for outcome, n in summary["outcomes"].items()}
         given = summary["tokens"]["delivered_free"]
         cells |= {
-            "run": {"text": run.title, "sub": f"settings {run.digest}"},
+            "run": {"text": run.title, "title": run.title, "sub": f"settings {run.digest}"},
             "given": {"text": tokens_short(given), "title": f"{count(given)} tokens"},
             "nobody": _share(requests - _estimated(summary), requests),
             "median": seconds(wait_of(scored, "p50_s")),

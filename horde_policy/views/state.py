@@ -198,7 +198,7 @@ class ViewState:
     def _written(
         self, base: AllowanceSettings, parameters: Iterable[Parameter], *, only_shared: bool = True
     ) -> dict[str, list[str]]:
-        default = type(self)()
+        default = type(self)().changed(**_load_of(self.traffic))
         query = {
             p.name: list(p.write(getattr(self, p.field)))
             for p in parameters
@@ -208,6 +208,11 @@ class ViewState:
         if self.tried is not None and not only_shared:
             query |= _changed_settings(TRIED_PARAMETERS, self.tried, self.settings)
         return query if only_shared else query | self.sweep.query() | self.budget.query()
+
+
+def _load_of(traffic: str) -> dict[str, object]:
+    """Return the range and the load that a traffic has where an address names none: the demo's own, else all of it once."""
+    return {} if traffic == ViewState().traffic else {"hours": (), "copies": 1}
 
 
 def _changed_settings(names: Mapping[str, str], settings: AllowanceSettings, base: AllowanceSettings) -> dict[str, list[str]]:
@@ -347,10 +352,14 @@ def _fill(values: Sequence[str]) -> str:
 
 
 def _runs(values: Sequence[str]) -> tuple[str, ...]:
-    runs = tuple(dict.fromkeys(value for value in values if value and value != NO_RUN))
-    if len(runs) > MOST_RUNS or any(len(run) > MOST_RUN_CHARACTERS for run in runs):
-        raise _Unreadable(f"must be at most {MOST_RUNS} settings of at most {MOST_RUN_CHARACTERS} characters")
-    return runs
+    runs = _distinct_runs(values)
+    if any(len(run) > MOST_RUN_CHARACTERS for run in runs):
+        raise _Unreadable(f"must be settings of at most {MOST_RUN_CHARACTERS} characters")
+    return runs[:MOST_RUNS]
+
+
+def _distinct_runs(values: Sequence[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(value for value in values if value and value != NO_RUN))
 
 
 def _one(value: object) -> tuple[str]:
@@ -523,6 +532,10 @@ def parse_view_state(query: Query, base: AllowanceSettings) -> tuple[ViewState, 
                 values[parameter.field] = parameter.read(given)
             except _Unreadable as why:
                 notes.append(_note(parameter.name, given, str(why)))
+    values = _load_of(str(values.get("traffic", ViewState().traffic))) | values
+    more_runs = len(_distinct_runs(query.get("run", ()))) - MOST_RUNS
+    if more_runs > 0 and "runs" in values:
+        notes.append(f"The link's run is given for {MOST_RUNS + more_runs} settings; the first {MOST_RUNS} are compared.")
     if (values.get("from_at") is None) != (values.get("to_at") is None) or _backwards(values):
         notes.append("The link's range is left out: it must have a from, and a to that is later.")
         values |= {"from_at": None, "to_at": None}

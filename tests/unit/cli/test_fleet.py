@@ -65,7 +65,7 @@ def test_bad_options_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[s
         (["--workers", "-1"], "workers: -1 must be 0 to"),
         (["--speed-p95", "1"], "must not be below the median"),
         (["--max-length", "512:x"], "must be a size and its weight"),
-        (["--churn-hours", "5"], "--start: None must be an instant"),
+        (["--churn-hours", "5"], "--start: is missing: --churn-hours needs it"),
         (["--churn-hours", "5", "--start", "today"], "--start: 'today' must be an instant"),
         (["--start", "2026-11-29T00:00:00Z"], "needs --churn-hours"),
         (["--models-from", str(RECORDED / "fresh_server")], "has no request counts"),
@@ -74,3 +74,13 @@ def test_bad_options_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert main(["fleet", "parametric", "--out", out]) == EXIT_BAD_INPUT
     capsys.readouterr()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_no_worker_and_no_instant_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = str(tmp_path / "f.parquet")
+    assert main(["fleet", "parametric", "--seed", "1", "--workers", "0", "--out", out]) == 0
+    assert "problem: fleet: it has no worker" in capsys.readouterr().err
+    for option in ("--from", "--to"):
+        assert f"{option}: 'garbage' must be an instant" in refused(
+            capsys, "from-history", "h.sqlite", option, "garbage", "--out", out
+        )

@@ -106,6 +106,29 @@ def test_recorded_outcomes_are_compared_with(fleet: Path, tmp_path: Path, capsys
     assert found["traffic"]["stamp"] is None
 
 
+def test_a_fleet_of_other_days_is_told_and_can_be_moved(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    traffic, fleet, out = tmp_path / "t.csv", tmp_path / "f.csv", tmp_path / "r.parquet"
+    traffic.write_text(
+        "created,models,requester,max_length\n2025-09-01T18:00:00Z,m,anonymous,80\n2025-09-01T19:00:00Z,m,anonymous,80\n"
+    )
+    fleet.write_text(
+        "worker_id,online_from,online_to,models,max_length,max_context_length,speed\n"
+        "w,2026-11-01T17:00:00Z,2026-11-01T18:30:00Z,m,512,4096,10\n"
+    )
+    command = ["replay", "--traffic", str(traffic), "--fleet", str(fleet), "--out", str(out)]
+    assert main(command) == 0
+    said = capsys.readouterr()
+    assert json.loads(said.out)["statuses"]["completed"] == 0
+    assert "problem: fleet: 2 of 2 requests come outside the time of the fleet, 2026-11-01 17:00 to" in said.err
+    assert "--move-fleet moves the fleet" in said.err
+    assert main([*command, "--move-fleet"]) == 0
+    said = capsys.readouterr()
+    found = json.loads(said.out)
+    assert found["statuses"]["completed"] == 1
+    assert found["fleet"]["stamp"] == {"moved_s": -426 * 86_400.0}
+    assert "note: fleet: 1 of 2 requests come outside the time of the fleet, 2025-09-01 17:00 to" in said.err
+
+
 def test_no_requests_and_no_workers_work(fleet: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     none = tmp_path / "none.csv"
     none.write_text("created,models,requester,max_length\n")

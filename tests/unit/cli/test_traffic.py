@@ -117,6 +117,7 @@ def test_bad_options_are_refused_before_anything_is_written(tmp_path: Path, caps
     source, out = str(TRACES / "azure2023_conv.head300.csv"), str(tmp_path / "t.parquet")
     for options, message in [
         (["--fill", "max_length=huge"], "fill rule, max_length: 'huge' must be tight"),
+        (["--fill", "max_length=service_cap:-1"], "'-1' must be a whole number of at least 1"),
         (["--thin", "2"], "thin: 2.0 must be a share"),
         (["--superpose", "0"], "superpose: 0 must be 1 to"),
         (["--format", "xml"], "format: 'xml' must be one of"),
@@ -208,3 +209,14 @@ def test_bad_exports_and_options_are_refused(tmp_path: Path, capsys: pytest.Capt
         assert stdout == ""
         assert stderr.startswith("error: ")
     assert [path.name for path in tmp_path.iterdir()] == ["metrics.prom"]
+
+
+def test_traffic_without_a_request_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source, out = str(TRACES / "azure2023_conv.head300.csv"), str(tmp_path / "t.parquet")
+    for options in (["--from-s", "1e9"], ["--thin", "0"]):
+        assert main(["traffic", "convert", source, "--out", out, *options]) == 0
+        assert "problem: traffic: no request is left" in capsys.readouterr().err
+    export = tmp_path / "metrics.prom"
+    export.write_text(EXPORT)
+    assert main(["traffic", "from-metrics", str(export), "--from", "2090-01-01T00:00:00Z", "--out", out]) == 0
+    assert "problem: traffic: no request is left" in capsys.readouterr().err

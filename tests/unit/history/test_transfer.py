@@ -256,7 +256,7 @@ def test_a_folder_that_is_no_export_is_named(export: Path, tmp_path: Path) -> No
     store = HistoryStore(tmp_path / "mine.sqlite", durable=False)
     with pytest.raises(InputError, match=r"about\.json cannot be read"):
         import_history(store, tmp_path)
-    with pytest.raises(InputError, match="column threads: None is missing"):
+    with pytest.raises(InputError, match="column threads: is missing"):
         import_history(store, changed(export, tmp_path, "models", drop="threads"))
     folder = tmp_path / "changed"
     shutil.copy(export / "models.parquet", folder)

@@ -413,3 +413,14 @@ def test_a_client_returns_so_often_and_no_more() -> None:
     rows = replayed([request(0, 600)], [], ReplaySettings(client="return", return_after_s=0.0, return_times=3))
     assert column(rows, "reason") == ["NoEligibleWorker"] * 4
     assert column(rows, "request_id") == ["0", "0#2", "0#3", "0#4"]
+
+
+def test_a_repeated_request_has_an_id_that_no_given_one_has() -> None:
+    asks = [request(0, 512, request_id="a"), request(0, 3000, request_id="b")]
+    asks += [request(0, 100, request_id="b#2"), request(0, 100, request_id="b#3")]
+    rows = replayed(asks, [worker(speed=1.0)], ReplaySettings(client="resend", ceiling_tokens=1000))
+    assert column(rows, "request_id")[4:] == ["b##2"]
+    assert column(rows, "retry_of")[4:] == ["b"]
+    assert len({row["request_id"] for row in rows}) == len(rows)
+    apart = replayed([request(0, 600, request_id="b"), request(0, 600, request_id="c#2")], [], ReplaySettings(client="return"))
+    assert column(apart, "request_id")[2:] == ["b#2", "c#2#2"]

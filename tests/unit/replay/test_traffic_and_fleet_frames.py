@@ -88,10 +88,10 @@ def test_instants_of_other_zones_and_units_are_the_same_instants() -> None:
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        ({"created": None}, "traffic, column created: None is missing"),
-        ({"models": None}, "traffic, column models: None is missing"),
-        ({"requester": None}, "traffic, column requester: None is missing"),
-        ({"max_length": None}, "traffic, column max_length: None is missing"),
+        ({"created": None}, "traffic, column created: is missing"),
+        ({"models": None}, "traffic, column models: is missing"),
+        ({"requester": None}, "traffic, column requester: is missing"),
+        ({"max_length": None}, "traffic, column max_length: is missing"),
         ({"created": [at(0), None, at(1)]}, "row 1, column created: None must not be absent"),
         ({"created": ["2026-11-29"] * 3}, "column created: 'String' must be instants with a time zone"),
         ({"created": [datetime(2026, 11, 29)] * 3}, "has no time zone"),  # noqa: DTZ001
@@ -124,7 +124,7 @@ def test_bad_traffic_is_refused_by_name(columns: Change, message: str) -> None:
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        ({"worker_id": None}, "fleet, column worker_id: None is missing"),
+        ({"worker_id": None}, "fleet, column worker_id: is missing"),
         ({"worker_id": ["a", None]}, "row 1, column worker_id: None must not be absent"),
         ({"online_from": [at(0), None]}, "row 1, column online_from: None must not be absent"),
         ({"online_to": [at(5), at(-1)]}, "row 1, column online_to: .* must be after online_from"),

@@ -60,7 +60,7 @@ def first(column: str, value: object) -> Callable[[pl.DataFrame], pl.DataFrame]:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda f: f.drop("requests"), "column requests: None is missing"),
+        (lambda f: f.drop("requests"), "column requests: is missing"),
         (lambda f: f.with_columns(pl.col("requests").cast(pl.Float64)), "column requests: Float64 must be Int64"),
         (first("requests", -1), "row 0, column requests: -1 must be at least 0"),
         (first("load", 0.0), "row 0, column load: 0.0 must be above 0"),

@@ -106,7 +106,7 @@ def test_a_draw_lies_within_its_range(share: float, log: bool, whole: bool) -> N
         ("days = []", "setting days: .* must hold at least one value"),
         ("search = 'best'", "setting search: 'best' must be one of grid, random, sobol"),
         ("points = 3", "setting points: 3 belongs to random and sobol search"),
-        ("search = 'sobol'", "setting points: None must say how many points sobol search tries"),
+        ("search = 'sobol'", "setting points: must say how many points sobol search tries"),
         ("search = 'random'\npoints = 0", "setting points: 0 must be a whole number from 1"),
         ("wait_full_s = {from = 0, to = 10}", "setting wait_full_s: .* must have a step or a count in a grid search"),
     ],

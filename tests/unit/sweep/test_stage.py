@@ -171,3 +171,16 @@ def test_the_digest_tells_lists_and_texts_apart() -> None:
         pl.DataFrame({"b": ["xy", None]}),
     ]
     assert len({content_digest(frame) for frame in frames}) == len(frames)
+
+
+def test_a_fleet_of_other_days_can_be_moved_to_the_traffic(tmp_path: Path) -> None:
+    traffic, fleet = tmp_path / "t.csv", tmp_path / "f.csv"
+    traffic.write_text("created,models,requester,max_length\n2025-09-01T18:00:00Z,m,anonymous,80\n")
+    fleet.write_text(
+        "worker_id,online_from,models,max_length,max_context_length,speed\nw,2026-11-01T17:00:00Z,m,512,4096,10\n", "utf-8"
+    )
+    stays, moved = (load_inputs(traffic, fleet, move_fleet=move) for move in (False, True))
+    assert stays.fleet["online_from"][0].isoformat() == "2026-11-01T17:00:00+00:00"
+    assert moved.fleet["online_from"][0].isoformat() == "2025-09-01T17:00:00+00:00"
+    assert (stays.fleet_stamp, moved.fleet_stamp) == ({}, {"moved_s": -426 * 86_400.0})
+    assert stays.digest() != moved.digest()

@@ -10,6 +10,7 @@ from horde_policy.errors import FrameError, InputError
 from horde_policy.frames.fleet import FLEET
 from horde_policy.frames.traffic import TRAFFIC
 from horde_policy.imports.replay_inputs import STAMP_KEY, load_fleet, load_traffic, stamp_of
+from horde_policy.imports.traces import load_trace
 
 HEADER = "created,models,requester,max_length,output_tokens,chat"
 ROWS = [
@@ -70,7 +71,7 @@ def test_a_cell_that_breaks_a_rule_refuses_the_file_by_row_column_value_and_rule
 
 def test_a_missing_column_is_named_with_what_the_file_has(tmp_path: Path) -> None:
     path = csv_of(tmp_path, "2026-11-29T18:00:00Z,m,80", header="created,models,max_length", name="mine.csv")
-    with pytest.raises(FrameError, match=r"column requester: None is missing \(of the columns it wants, 'mine.csv' has: created"):
+    with pytest.raises(FrameError, match=r"column requester: is missing \(of the columns it wants, 'mine.csv' has: created"):
         load_traffic(path)
 
 
@@ -80,6 +81,12 @@ def test_an_unsorted_or_doubled_or_empty_file_works_and_says_so(tmp_path: Path) 
     empty = load_traffic(csv_of(tmp_path))
     assert (empty.frame.height, [p.code for p in empty.problems]) == (0, ["no_rows"])
     assert load_traffic(csv_of(tmp_path, *ROWS)).problems == ()
+
+
+def test_rows_that_differ_by_their_id_alone_are_not_called_doubled(tmp_path: Path) -> None:
+    path = csv_of(tmp_path, f"{ROWS[0]},a", f"{ROWS[0]},a#2", header=HEADER + ",request_id")
+    assert load_traffic(path).problems == ()
+    assert load_trace(path).problems == ()
 
 
 def test_an_id_that_stands_twice_is_refused(tmp_path: Path) -> None:
@@ -113,3 +120,11 @@ def test_the_stamp_of_a_parquet_file_is_read_and_of_others_is_null(tmp_path: Pat
         assert stamp_of(tmp_path / "t.parquet") == stamp
     pl.DataFrame({"a": [1]}).write_parquet(tmp_path / "t.parquet")
     assert stamp_of(tmp_path / "t.parquet") is None
+
+
+def test_a_broken_row_is_shown_as_it_stands_and_an_instant_as_it_is_typed(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"traffic, row 1: '2026-11-29T18:00:00Z,a' must have 6 fields and has 2"):
+        load_traffic(csv_of(tmp_path, ROWS[0], "2026-11-29T18:00:00Z,a"))
+    row = "w,2026-11-29T00:00:00Z,2026-11-28T00:00:00Z,a,512,4096,1"
+    with pytest.raises(InputError, match="column online_to: 2026-11-28T00:00:00Z must be after online_from"):
+        load_fleet(csv_of(tmp_path, row, header=FLEET_HEADER))

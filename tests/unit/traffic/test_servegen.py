@@ -93,7 +93,7 @@ def test_a_draw_states_its_seed(seed: int | None) -> None:
 
 
 def test_what_is_missing_or_not_servegen_is_named(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="sizes: None is missing"):
+    with pytest.raises(InputError, match="sizes: is missing"):
         load_trace(RATES, TraceOptions(seed=1))
     rates, sizes = parquet_forms(tmp_path)
     with pytest.raises(InputError, match="must be one of the sizes': \\['deepseek-r1'\\]"):

@@ -122,7 +122,7 @@ def test_lines_that_are_no_rows_are_counted_by_reason(tmp_path: Path) -> None:
     table = read_table(written(tmp_path, "t.jsonl", GOOD_JSON + '[1]\n\n{"at": "20'), KINDS, "t", by_row=True)
     assert table.refused.counts == {"not an object": 1, "not JSON": 1}
     assert table.rows_read == 4
-    with pytest.raises(InputError, match="row 2: 'repeated header' repeats the header"):
+    with pytest.raises(InputError, match=r"row 2: 'at,size,.*' repeats the header"):
         read_table(written(tmp_path, "t.csv", GOOD_CSV + GOOD_CSV), KINDS, "t")
 
 

@@ -316,7 +316,7 @@ def test_a_file_of_no_known_format_says_what_it_has(tmp_path: Path) -> None:
     for content in ("a,b\n1,2\n", '{"a": 1}\n', "text\n", '{"a":\n 1}\n'):
         with pytest.raises(InputError, match=f"supported are {', '.join(FORMAT_NAMES)}"):
             load_trace(written(tmp_path, "x", content))
-    with pytest.raises(InputError, match=r"columns of a supported format.*separated by commas"):
+    with pytest.raises(InputError, match=r"columns of a supported format.*separated by .;., and must be by commas"):
         load_trace(written(tmp_path, "x.csv", "created;models;max_length\n2026-11-29T18:00:00Z;m;80\n"))
     with pytest.raises(InputError, match="format: 'nonsense' must be one of"):
         load_trace(TRACES / "azure2023_conv.head300.csv", format_name="nonsense")

@@ -19,7 +19,7 @@ from horde_policy.views.figures.style import SURFACES, Mode
 from horde_policy.views.replay_exports import ReplayStamp, figures_csv, figures_frame, requests_parquet
 from horde_policy.views.replay_results import ALL_MODELS, Compared, Scored, compared, mix_shares, scored, share_waiting_at_most
 from horde_policy.views.replay_runs import Run, run_text, runs_of, settings_words
-from horde_policy.views.replay_words import difference_rows, headline, run_rows
+from horde_policy.views.replay_words import difference_rows, headline, leading, run_rows
 from horde_policy.views.report_replay import replay_report
 
 AT = datetime(2026, 11, 29, 18, tzinfo=UTC)
@@ -149,6 +149,8 @@ def test_the_rows_of_the_runs_and_the_headline(world: World) -> None:
     assert list(rows) == [run.digest for run, _ in scores]
     assert rows[scores[1][0].digest]["free"] == "100 %"
     assert "of 60 requests fare worse than under the baseline" in headline(scores, changes)
+    words = next(run.words for run, _ in scores if run.letter == leading(changes))
+    assert headline(scores, changes).startswith(f"With {words}, ")
     assert headline(scores[:1], {}).startswith("Of 60 requests the baseline refuses ")
     for change in changes.values():
         ids = [row.id for row in difference_rows(change)]

@@ -198,3 +198,22 @@ def test_a_size_that_is_none_is_refused_with_the_rule(typed: str) -> None:
 
 def test_a_typed_size_may_have_its_thousands_separated() -> None:
     assert [size_from_text(text) for text in ("16", " 512", "1,500", "16,384")] == [16, 512, 1500, 16384]
+
+
+def test_of_too_many_runs_the_first_four_are_compared_and_a_note_says_so() -> None:
+    runs = [f"ceiling_tokens={size}" for size in (600, 700, 800, 900, 1000, 1100)]
+    state, notes = parse_view_state({"run": runs}, BASE)
+    assert state.runs == tuple(runs[:4])
+    assert notes == ("The link's run is given for 6 settings; the first 4 are compared.",)
+    assert parse_view_state({"run": [*runs[:4], runs[0]]}, BASE)[1] == ()
+
+
+def test_another_traffic_than_the_demos_is_all_of_it_once_where_the_link_says_no_more() -> None:
+    state, notes = parse_view_state({"traffic": ["week-rebuilt-2"]}, BASE)
+    assert (state.hours, state.copies, notes) == ((), 1, ())
+    assert state.query(BASE) == {"traffic": ["week-rebuilt-2"]}
+    more, _ = parse_view_state({"traffic": ["week-rebuilt-2"], "hours": ["24-48"], "copies": ["60"]}, BASE)
+    assert (more.hours, more.copies) == ((24.0, 48.0), 60)
+    assert more.query(BASE) == {"traffic": ["week-rebuilt-2"], "hours": ["24-48"], "copies": ["60"]}
+    demo, _ = parse_view_state({}, BASE)
+    assert (demo.hours, demo.copies) == ((24.0, 48.0), 60)
