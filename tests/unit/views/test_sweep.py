@@ -27,7 +27,7 @@ from horde_policy.ui.replay_inputs import Library, traffic_of
 from horde_policy.ui.sweep_desk import DEMO_FILE
 from horde_policy.ui.sweep_inputs import Wanted, inputs_and_plan
 from horde_policy.views.figures.style import Mode
-from horde_policy.views.figures.sweep import fig_front, fig_heat, front_alt, heat_alt
+from horde_policy.views.figures.sweep import fig_front, fig_heat, front_alt, heat_alt, short_figure
 from horde_policy.views.figures.sweep_lines import (
     MOST_LINES,
     blocks_alt,
@@ -44,6 +44,7 @@ from horde_policy.views.sweep_form import field_texts, grid_of, grid_toml
 from horde_policy.views.sweep_link import replay_query, why_not
 from horde_policy.views.sweep_results import blocks_of, default_axes, heat_of, levels_of, named_points
 from horde_policy.views.sweep_state import DEFAULT_GRID, SWEEP_NAMES, SweepAsked, parse_sweep_asked
+from horde_policy.views.sweep_words import figure_words
 from tests.unit.sweep.made import made_frame
 
 REFUSED, WAIT = METRICS["refused_share_unfunded"], METRICS["p90_wait_registered_s"]
@@ -243,6 +244,25 @@ def test_marks_and_clicks_of_the_squares(judged: Judgement, mode: Mode) -> None:
     assert heat_alt(heat, "their mean").startswith(
         "Refused share of unfunded by ceiling and floor, of several settings their mean: from"
     )
+
+
+@pytest.mark.parametrize("others", ["best", "mean", "worst"])
+def test_a_mark_stands_in_brackets_where_the_figure_is_not_its_own(judged: Judgement, others: str) -> None:
+    axes = ("ceiling_tokens", "wait_floor_s")
+    heat = heat_of(judged, *axes, REFUSED, others=others, fixed={})  # type: ignore[arg-type]
+    own = {row["point"]: row[REFUSED.key] for row in judged.points.iter_rows(named=True)}
+    inside, bare = 0, 0
+    for point in own:
+        figure = fig_heat(heat, named_points(judged), {"looked at": point}, "light")
+        (text,) = (text for text in figure.data[1].text if "▣" in text)
+        square = next(square for square in heat.squares if point in square.members)
+        same = short_figure(REFUSED, own[point]) == short_figure(REFUSED, square.value)
+        assert text == f"{short_figure(REFUSED, square.value)} {'▣' if same else '(▣)'}"
+        hover = next(data for data in figure.data[1].customdata if data[0] == square.point)[4]
+        assert hover == ("" if same else f"<br>▣ looked at: {figure_words(REFUSED, own[point])}")
+        inside, bare = inside + (not same), bare + same
+    assert inside > 10
+    assert bare > 0 or others == "mean"
 
 
 # --- the other figures ---------------------------------------------------------------------------------------------------
