@@ -26,7 +26,7 @@ from horde_policy.views.sweep_words import (
     metric_words,
     objective_words,
     width_words,
-    with_width,
+    with_bounds,
 )
 from horde_policy.views.text import code_span, count, escape_html, instant, ratio, visible
 
@@ -178,8 +178,8 @@ def _comparison_row(comparison: Comparison) -> tuple[str, ...]:
         apart = f"{sign}{figure_words(metric, abs(difference))} {width_words(metric, comparison.difference_half_width)}"
     return (
         metric_words(metric),
-        with_width(metric, comparison.baseline, comparison.baseline_half_width),
-        with_width(metric, comparison.point, comparison.point_half_width),
+        with_bounds(metric, comparison.baseline, comparison.baseline_low, comparison.baseline_high),
+        with_bounds(metric, comparison.point, comparison.point_low, comparison.point_high),
         apart,
         VERDICTS[comparison.verdict],
         str(comparison.better_days),
@@ -297,6 +297,8 @@ def _expected_table(proposal: Proposal) -> Table:
 def _between(metric: str, low: float | None, high: float | None) -> str:
     if low is None or high is None:
         return "too few days to say"
+    if low == high:  # no spread, so no range: one refusal on a day of production would be outside of it
+        return f"{figure_words(metric, low)} on every replayed day, so no range to hold a day against"
     return f"{figure_words(metric, low)} to {figure_words(metric, high)}"
 
 

@@ -26,7 +26,7 @@ from horde_policy.views.sweep_words import (
     metric_words,
     setting_value,
     width_words,
-    with_width,
+    with_bounds,
 )
 from horde_policy.views.text import count, ratio, visible
 
@@ -150,7 +150,7 @@ def _fleet(stamp: Mapping[str, Any]) -> str:
 
 COMPARED_COLUMNS: Final = (
     Column(key="metric", label="Figure", kind="name"),
-    Column(key="now", label="In force", right=True, help="On the days chosen on, with half the width of the 95 % interval."),
+    Column(key="now", label="In force", right=True, help="On the days chosen on, with the bounds of the 95 % interval."),
     Column(key="then", label="Looked at", right=True, help="The same for the settings looked at."),
     Column(
         key="apart", label="Difference", right=True, help="That of the deciding figure holds for all settings tried together."
@@ -172,8 +172,8 @@ def compared_rows(judgement: Judgement, point: str) -> list[Row]:
         c = judgement.comparison(point, metric)
         cells = {
             "metric": metric_words(metric),
-            "now": with_width(metric, c.baseline, c.baseline_half_width),
-            "then": with_width(metric, c.point, c.point_half_width),
+            "now": with_bounds(metric, c.baseline, c.baseline_low, c.baseline_high),
+            "then": with_bounds(metric, c.point, c.point_low, c.point_high),
             "apart": difference_words(metric, c.difference, c.difference_half_width),
             "verdict": VERDICTS[c.verdict],
             "better": f"{c.better_days} of {len(judgement.chosen_days)}",
@@ -252,7 +252,7 @@ def points_table(judgement: Judgement, names: Mapping[str, str]) -> pl.DataFrame
         told: dict[str, str] = {"id": point, "Settings": words}
         told |= {_heading(name): setting_value(name, row[name]) for name in varied}
         for metric in judgement.question.metrics:
-            told[metric_words(metric)] = with_width(metric, row[metric.key], row[f"{metric.key}_half_width"])
+            told[metric_words(metric)] = with_bounds(metric, row[metric.key], row[f"{metric.key}_low"], row[f"{metric.key}_high"])
             told[f"{metric_words(metric)}, held out"] = figure_words(metric, row[f"{metric.key}_holdout"])
         told["Meets all"] = "yes" if row["feasible"] else "no"
         told["Front"] = "yes" if row["front"] else ""
