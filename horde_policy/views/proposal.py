@@ -34,6 +34,14 @@ __all__ = ["proposal_html", "proposal_markdown", "proposal_name"]
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
+TABLES = """
+.scroll { overflow-x: auto; }
+.scroll td, .scroll th { overflow-wrap: break-word; word-break: normal; min-width: 4.2rem; }
+pre { overflow-x: auto; }
+@media print { .scroll { overflow-x: visible; } .scroll td, .scroll th { min-width: 0; font-size: .7rem; } }
+"""
+"""A table that is wider than a phone scrolls by itself, and its words are not cut."""
+
 
 @dataclass(frozen=True, slots=True)
 class Code:
@@ -104,7 +112,7 @@ def proposal_html(proposal: Proposal, *, made_at: datetime) -> str:
         f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
         f'<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{escape_html(headline(proposal))}</title><style>{STYLE}</style></head>\n<body>\n{body}\n</body></html>\n"
+        f"<title>{escape_html(headline(proposal))}</title><style>{STYLE}{TABLES}</style></head>\n<body>\n{body}\n</body></html>\n"
     )
 
 
@@ -345,7 +353,7 @@ def _html(block: Block) -> str:
         return "<pre><code>" + "\n".join(escape_html(line) for line in block.lines) + "</code></pre>"
     head = "".join(f"<th>{escape_html(text)}</th>" for text in block.headings)
     body = "".join("<tr>" + "".join(f"<td>{escape_html(cell)}</td>" for cell in row) + "</tr>" for row in block.rows)
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    return f'<div class="scroll" tabindex="0"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
 
 
 def _html_line(line: Line) -> str:

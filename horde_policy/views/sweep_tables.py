@@ -133,9 +133,10 @@ def rests_on(sweep: Sweep, judgement: Judgement) -> list[tuple[str, str]]:
 
 def _fills(stamp: Mapping[str, Any], rows: pl.DataFrame) -> str:
     fills = rows["fill"].unique().sort(nulls_last=False).to_list()
-    # a trace that leaves something out, under no rule of the grid's, was filled by the usual one
-    usual = None if stamp.get("names_everything") else str(FillRule())
-    return "; ".join(visible(fill_words(fill or usual)) for fill in fills)
+    # a trace that leaves something out, under no rule of the grid's, was filled by the rule that it names, or the usual one
+    usual = "" if stamp.get("names_everything") else str(FillRule())
+    named = str((stamp.get("traffic") or {}).get("fill", usual)) or fill_words(None)
+    return "; ".join(visible(fill or named) for fill in fills)
 
 
 def _fleet(stamp: Mapping[str, Any]) -> str:

@@ -44,6 +44,7 @@ from horde_policy.views.sweep_form import field_texts, grid_of, grid_toml
 from horde_policy.views.sweep_link import replay_query, why_not
 from horde_policy.views.sweep_results import blocks_of, default_axes, heat_of, levels_of, named_points
 from horde_policy.views.sweep_state import DEFAULT_GRID, SWEEP_NAMES, SweepAsked, parse_sweep_asked
+from horde_policy.views.sweep_tables import rests_on
 from horde_policy.views.sweep_words import figure_words
 from tests.unit.sweep.made import made_frame
 
@@ -90,6 +91,22 @@ def test_the_bundled_sweep_is_small_whole_and_labelled(demo: Sweep) -> None:
     assert demo.missing == 0
     assert demo.stamp["synthetic"] is True
     assert demo.stamp["fleet"]["synthetic"] is True
+
+
+def test_the_whole_fill_rule_stands_on_the_result(demo: Sweep, judged: Judgement) -> None:
+    told = dict(rests_on(demo, judged))["Fill rule"]
+    fills = [fill or str(FillRule()) for fill in demo.frame["fill"].unique().sort(nulls_last=False)]
+    assert told == "; ".join(fills)
+    for part in ("max_length=", "models=", "requester=", "can_pay=", "allow_downgrade="):
+        assert part in told
+
+
+def test_a_trace_that_was_filled_before_says_by_which_rule(demo: Sweep, judged: Judgement) -> None:
+    rows = replace(judged, rows=judged.rows.with_columns(fill=pl.lit(None, pl.String)))
+    stamp = dict(demo.stamp) | {"names_everything": True}
+    filled = replace(demo, stamp=stamp | {"traffic": {"fill": "max_length=tight,can_pay=1"}})
+    assert dict(rests_on(filled, rows))["Fill rule"] == "max_length=tight,can_pay=1"
+    assert dict(rests_on(replace(demo, stamp=stamp | {"traffic": {}}), rows))["Fill rule"] == "as the traffic says"
 
 
 # --- the address ---------------------------------------------------------------------------------------------------------
