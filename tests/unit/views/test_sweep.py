@@ -304,6 +304,11 @@ def test_lines_over_all_settings(judged: Judgement) -> None:
     heights = [y for trace in figure.data for y in trace.y if y is not None]
     assert (min(heights), max(heights)) == (0.0, 1.0)
     assert {trace.name for trace in figure.data} >= {"looked at", "in force", "on the front", "meets them"}
+    px_a_character = 7
+    first = [note.text for note in figure.layout.annotations if note.x == 0]
+    last = figure.layout.xaxis.ticktext[-1].split("<br>")
+    assert max(map(len, first)) * px_a_character <= figure.layout.margin.l, "the first axis' labels have room on a phone too"
+    assert max(map(len, last)) * px_a_character / 2 <= figure.layout.margin.r, "and so has the last axis' title"
     assert parallel_alt(judged, None).startswith("Each of all 72 settings as a line over ceiling, floor, full wait, floor wait")
 
 
