@@ -36,8 +36,8 @@ def commands_page() -> str:
         "",
         MADE_BY,
         "",
-        "`python -m horde_policy COMMAND`; `--help` at each. Exit codes: 0 ok, 2 bad input (one line on stderr says what, where "
-        "and which rule), 3 the source cannot be reached. Lists are comma-separated or the option repeated.",
+        "`python -m horde_policy COMMAND`; `--help` at each. Exit codes: 0 ok, 1 interrupted, 2 bad input (one line on stderr "
+        "says what, where and which rule), 3 the source cannot be reached. Lists are comma-separated or the option repeated.",
         "",
     ]
     for name, command in _inside(get_command(build_app())):

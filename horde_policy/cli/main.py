@@ -1,6 +1,7 @@
 """The command line's frame: sub-commands from their modules, errors as one line on stderr, exit codes of design §3.
 
-Exit 0 ok, 2 bad input, 3 source not reachable. A command's module has ``register(app)``, which adds it to the Typer app.
+Exit 0 ok, 1 interrupted, 2 bad input, 3 source not reachable. A command's module has ``register(app)``, which adds it
+to the Typer app.
 """
 
 import importlib
@@ -12,8 +13,9 @@ from typer.exceptions import TyperException
 
 from horde_policy.errors import HordePolicyError, SourceError
 
-__all__ = ["EXIT_BAD_INPUT", "EXIT_UNREACHABLE", "build_app", "main", "run"]
+__all__ = ["EXIT_BAD_INPUT", "EXIT_INTERRUPTED", "EXIT_UNREACHABLE", "build_app", "main", "run"]
 
+EXIT_INTERRUPTED = 1
 EXIT_BAD_INPUT = 2
 EXIT_UNREACHABLE = 3
 
@@ -59,15 +61,15 @@ def main(arguments: Sequence[str]) -> int:
     """Run one command; return its exit code, with an error of the package as one line on stderr."""
     named = arguments[0] if arguments else ""
     # Only the command that is asked for is imported: the compiler behind a replay takes seconds and a recorder runs for months.
-    app = build_app((named,)) if named in COMMAND_MODULES else build_app()
     try:
+        app = build_app((named,)) if named in COMMAND_MODULES else build_app()
         code = app(args=list(arguments), prog_name="python -m horde_policy", standalone_mode=False)
     except TyperException as error:
         print(_usage_line(error), file=sys.stderr)
         return EXIT_BAD_INPUT
-    except typer.Abort:
+    except (typer.Abort, KeyboardInterrupt):  # the latter while a command's module is imported
         print("error: interrupted", file=sys.stderr)
-        return 1
+        return EXIT_INTERRUPTED
     except SystemExit as leaving:
         return leaving.code if isinstance(leaving.code, int) else EXIT_BAD_INPUT
     except HordePolicyError as error:

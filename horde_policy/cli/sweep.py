@@ -16,6 +16,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
 
+from horde_policy.cli.main import EXIT_INTERRUPTED
 from horde_policy.cli.parquet_output import check_not_input, check_parquet_path, print_notes, write_parquet
 from horde_policy.cli.settings_option import SetOption, SettingsOption
 from horde_policy.cli.traffic_options import ModelsFromOption, weights_for
@@ -27,21 +28,20 @@ from horde_policy.replay.fill_rule import FillRule
 from horde_policy.settings import ReplaySettings, load_settings
 from horde_policy.sweep.cluster import Cluster
 from horde_policy.sweep.grid import Plan, load_grid, plan
-from horde_policy.sweep.inputs import load_inputs
+from horde_policy.sweep.inputs import SweepInputs, load_inputs
 from horde_policy.sweep.judge import DEFAULT_CONSTRAINTS, DEFAULT_OBJECTIVES, Judgement, Question, judge
 from horde_policy.sweep.parts import Parts
 from horde_policy.sweep.proposal import Proposal, propose
 from horde_policy.sweep.run import Pool, Sweep, SweepProgress, Threads, run_sweep
 from horde_policy.sweep.sentences import parse_constraint, parse_objective
-from horde_policy.sweep.stage import check_plan
+from horde_policy.sweep.stage import check_plan, day_starts
 from horde_policy.views.proposal import proposal_html, proposal_markdown
 from horde_policy.views.proposal_words import headline, summary_sentences
-from horde_policy.views.sweep_words import constraint_words, objective_words
+from horde_policy.views.sweep_words import constraint_words, days_words, objective_words
 from horde_policy.views.text import count, seconds
 
 __all__ = ["register"]
 
-EXIT_CANCELLED = 1
 LINE_EVERY_S = 10.0
 
 TrafficOption = Annotated[
@@ -122,20 +122,25 @@ def sweep(
     baseline = load_settings(ReplaySettings(), environment=os.environ, file=settings, pairs=set_ or [])
     inputs = load_inputs(traffic, fleet, _weights(typed.fills, models_from), move_fleet=move_fleet)
     wanted = check_plan(plan(typed, baseline), inputs)
+    _check_held_out(question, wanted, inputs)
     problems = (*inputs.trace.problems, *absence_notes(inputs.trace.frame, inputs.fleet))
     print_notes([*(f"{p.level}: {p.subject}: {p.text}" for p in problems), *_plan_notes(wanted)])
     parts = Parts(out.with_name(f"{out.name}.parts"))
     with _cancelling() as cancel, _progress() as told:
-        found = run_sweep(inputs, wanted, pool=pool, parts=parts, progress=told, cancel=cancel)
+        found = run_sweep(inputs, wanted, pool=pool, parts=parts, progress=_resuming(told, parts), cancel=cancel)
     write_parquet(out, found.frame, dict(found.stamp))
     if found.missing:
-        print_notes(
-            [f"stopped: {count(found.missing)} of {count(wanted.replays)} replays are not done; the same command goes on"]
-        )
-        raise typer.Exit(EXIT_CANCELLED)
-    parts.clear()
-    print_notes([f"{count(found.frame.height)} rows of {count(len(wanted.points))} points written to {out}"])
-    _tell(found, question, proposal, as_json=as_json)
+        not_done = f"stopped: {count(found.missing)} of {count(wanted.replays)} replays are not done"
+        print_notes([f"{not_done}; what is done is in {out} and judged; the same command goes on"])
+    else:
+        parts.clear()
+        print_notes([f"{count(found.frame.height)} rows of {count(len(wanted.points))} points written to {out}"])
+    if found.frame.is_empty():
+        print_notes(["no replay is done yet, so there is nothing to judge"])
+    else:
+        _tell(found, question, proposal, as_json=as_json)
+    if found.missing:
+        raise typer.Exit(EXIT_INTERRUPTED)
 
 
 def _check_document_path(path: Path | None) -> None:
@@ -169,6 +174,16 @@ def _days(text: str | None) -> tuple[int, ...] | None:
     if not all(part.isascii() and part.isdigit() for part in parts):
         raise InputError("--hold-out", "", text, "must be days as 6,7, or none")
     return tuple(sorted({int(part) for part in parts}))
+
+
+def _check_held_out(question: Question, wanted: Plan, inputs: SweepInputs) -> None:
+    """Refuse a day held out that the sweep does not have, and one day too many, before any work."""
+    days = wanted.days or tuple(range(1, len(day_starts(inputs)) + 1))
+    held = question.holdout_days or ()
+    if not set(held) <= set(days):
+        raise InputError("--hold-out", "", ",".join(map(str, held)), f"must be among the days of this sweep: {days_words(days)}")
+    if set(held) == set(days):
+        raise InputError("--hold-out", "", ",".join(map(str, held)), "must leave a day to choose on")
 
 
 def _weights(fills: tuple[str | None, ...], folder: Path | None) -> ModelWeights | None:
@@ -205,6 +220,21 @@ def _cancelling() -> Iterator[Callable[[], bool]]:
 def _progress_words(progress: SweepProgress) -> str:
     left = "" if progress.left_s is None else f", {seconds(progress.left_s)} left"
     return f"{count(progress.done)} of {count(progress.total)} replays{left}"
+
+
+def _resuming(told: Callable[[SweepProgress], None], parts: Parts) -> Callable[[SweepProgress], None]:
+    """Tell first, and once, that a sweep goes on from what was done before, if it does."""
+    begun = False
+
+    def each(progress: SweepProgress) -> None:
+        nonlocal begun
+        if not begun and progress.done:
+            done = f"{count(progress.done)} of {count(progress.total)} replays are done already, in {parts.folder}"
+            print_notes([f"going on with a sweep that was stopped: {done}"])
+        begun = True
+        told(progress)
+
+    return each
 
 
 @contextmanager

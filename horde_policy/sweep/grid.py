@@ -272,6 +272,7 @@ def plan(grid: Grid, baseline: ReplaySettings) -> Plan:
     dropped: Counter[str] = Counter()
     first_error: ConfigError | None = None
     tried: set[ReplaySettings] = set()
+    typed_as: dict[ReplaySettings, ReplaySettings] = {}
     for values in _combinations(grid):
         try:
             settings = baseline.changed(**values)
@@ -285,8 +286,9 @@ def plan(grid: Grid, baseline: ReplaySettings) -> Plan:
         meant = effective(settings, baseline)
         if meant not in points:
             points[meant] = Point(meant)
+            typed_as[meant] = settings
         elif settings != baseline:
-            dropped["the same as another point: its rule or its client ignores what differs"] += 1
+            dropped[_same_because(settings if settings != meant else typed_as[meant], meant)] += 1
         if grid.points is not None and len(points) > grid.points:
             break
     if first_error is not None and not tried:
@@ -298,6 +300,27 @@ def plan(grid: Grid, baseline: ReplaySettings) -> Plan:
         varied=tuple(name for name in SETTINGS if len({getattr(p.settings, name) for p in points.values()}) > 1),
         dropped=dict(dropped),
     )
+
+
+def _same_because(settings: ReplaySettings, meant: ReplaySettings) -> str:
+    """Return why settings are the same as another point: what ignores that in which they differ from what they mean."""
+    differs = {name for name in SETTINGS if getattr(settings, name) != getattr(meant, name)}
+    client = {"return_after_s", "return_times"}
+    reasons = []
+    by_rule = {name for name in _IGNORED_BY_RULE[settings.rule] if name in differs}
+    if by_rule:
+        reasons.append(f"the rule {settings.rule} ignores {_named(by_rule)}")
+    if (by_client := (differs & client) - by_rule) and settings.client != "return":
+        reasons.append(f"the client {settings.client} ignores {_named(by_client)}")
+    if by_ageing := differs & {"ageing_every_s"}:
+        reasons.append(f"without ageing nothing follows from {_named(by_ageing)}")
+    if by_curve := differs - by_rule - by_client - by_ageing:
+        reasons.append(f"with the floor at the ceiling nothing follows from {_named(by_curve)}")
+    return "the same as another point: " + ", ".join(reasons)
+
+
+def _named(names: set[str]) -> str:
+    return ", ".join(name for name in SETTINGS if name in names)
 
 
 def effective(settings: ReplaySettings, baseline: ReplaySettings) -> ReplaySettings:

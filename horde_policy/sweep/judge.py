@@ -16,7 +16,7 @@ from horde_policy.errors import InputError
 from horde_policy.sweep.axes import SETTINGS
 from horde_policy.sweep.evidence import Across, Evidence, measured_by_block, measured_evidence
 from horde_policy.sweep.metrics import Array, Metric
-from horde_policy.sweep.noise import LEAST_BLOCKS, Differences, compared, half_width
+from horde_policy.sweep.noise import LEAST_BLOCKS, Differences, bounds, compared
 from horde_policy.sweep.pareto import front
 from horde_policy.sweep.sensitivity import Sensitivity, sensitivity
 from horde_policy.sweep.sentences import Constraint, Objective
@@ -86,15 +86,17 @@ class Question:
 class Comparison:
     """One metric of a point beside the baseline's, on the days it was chosen on and on those held out.
 
-    Each figure has half the width of its 95 % interval; null is not known. ``better_days`` counts days on which the point
-    is better than the baseline, of all days of that part.
+    Each figure has the bounds of its 95 % interval, a difference half the width of its own; null is not known. ``better_days``
+    counts days on which the point is better than the baseline, of all days of that part.
     """
 
     metric: str
     baseline: float | None
-    baseline_half_width: float | None
+    baseline_low: float | None
+    baseline_high: float | None
     point: float | None
-    point_half_width: float | None
+    point_low: float | None
+    point_high: float | None
     difference: float | None
     difference_half_width: float | None
     verdict: Verdict
@@ -113,7 +115,7 @@ class Judgement:
     question
         What was asked.
     points
-        One row a point: ``point``, ``baseline``, settings; per metric its figure and ``…_half_width``, and ``…_holdout``;
+        One row a point: ``point``, ``baseline``, settings; per metric its figure, ``…_low``, ``…_high`` and ``…_holdout``;
         ``feasible``, ``met_share`` (of the resamples, how many meet all constraints), ``front``, ``certainty`` (of the
         resamples, in how many it is best), ``gain`` and ``gain_half_width`` (how much better than the baseline in the first
         objective, all intervals holding together), ``verdict``.
@@ -230,11 +232,13 @@ def judge(frame: pl.DataFrame, question: Question, *, resamples: int = 400, seed
     Raises
     ------
     InputError
-        The sweep has no finished replay of what is asked, or all its days are held out.
+        The sweep has no finished replay of what is asked, a day held out is not among its days, or all of them are held out.
     """
     rows = narrowed(frame, question)
     days = sorted(rows["day"].unique().to_list())
-    held = default_holdout(days) if question.holdout_days is None else tuple(d for d in question.holdout_days if d in days)
+    held = default_holdout(days) if question.holdout_days is None else question.holdout_days
+    if not set(held) <= set(days):
+        raise InputError("sweep", "hold-out days", list(held), f"must be among the days of the sweep, {days}")
     chosen = tuple(day for day in days if day not in held)
     if not chosen:
         raise InputError("sweep", "hold-out days", list(held), "leave no day to choose on")
@@ -379,9 +383,10 @@ def _figures(question: Question, evidence: Evidence, holdout: Evidence | None) -
     names = evidence.points["point"]
     for metric in question.metrics:
         values = evidence.values[metric.key]
-        widths = half_width(evidence.spread(values), evidence.blocks)
+        low, high = bounds(values, evidence.blocks)
         columns.append(pl.Series(metric.key, values[:, 0]).fill_nan(None))
-        columns.append(pl.Series(f"{metric.key}_half_width", widths).fill_nan(None))
+        columns.append(pl.Series(f"{metric.key}_low", low).fill_nan(None))
+        columns.append(pl.Series(f"{metric.key}_high", high).fill_nan(None))
         if holdout is None:
             columns.append(pl.Series(f"{metric.key}_holdout", [None] * len(names), dtype=pl.Float64))
         else:
@@ -411,9 +416,11 @@ def _comparison(judgement: Judgement, point: str, metric: Metric) -> Comparison:
     return Comparison(
         metric=metric.key,
         baseline=base[metric.key],
-        baseline_half_width=base[f"{metric.key}_half_width"],
+        baseline_low=base[f"{metric.key}_low"],
+        baseline_high=base[f"{metric.key}_high"],
         point=row[metric.key],
-        point_half_width=row[f"{metric.key}_half_width"],
+        point_low=row[f"{metric.key}_low"],
+        point_high=row[f"{metric.key}_high"],
         difference=_known(values[place, 0] - values[0, 0]),
         difference_half_width=width,
         verdict=row["verdict"] if is_first else _verdicts(gain, evidence.blocks)[0],

@@ -69,8 +69,10 @@ def _heat(result: Result) -> None:
         key="sweep.heat",
         on_mark=lambda mark: _open(mark[0]),
     )
-    st.caption("◆ in force · ★ proposed · ▣ looked at. Darker is more." if theme_mode() == "light"
-               else "◆ in force · ★ proposed · ▣ looked at. Lighter is more.")  # fmt: skip
+    st.caption(
+        "◆ in force · ★ proposed · ▣ looked at; in brackets: its own figure is another, since the square shows "
+        f"{OTHERS_RULES[asked.others]} of several. {'Darker' if theme_mode() == 'light' else 'Lighter'} is more."
+    )
 
 
 def _fixed(result: Result, x: str, y: str) -> dict[str, object]:

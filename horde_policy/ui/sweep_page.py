@@ -6,6 +6,7 @@ from datetime import UTC
 from functools import partial
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from horde_policy.clock import SystemClock
 from horde_policy.errors import HordePolicyError
@@ -35,10 +36,11 @@ LOOK_EVERY_S = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """What the page works with before a sweep is read."""
+    """What the page works with before a sweep is read; ``progress`` is the place of what a running sweep tells."""
 
     state: ViewState
     desk: SweepDesk
+    progress: DeltaGenerator
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,9 +63,13 @@ class Result:
 
 
 def open_sweep() -> Opened:
-    """Read the address."""
+    """Read the address.
+
+    The progress is told on a timer. Its place is made before everything that varies, so that a look which comes in while the
+    page is made anew still finds it.
+    """
     state, _ = address.read_state()
-    return Opened(state, sweep_desk())
+    return Opened(state, sweep_desk(), st.container())
 
 
 def show_controls(opened: Opened) -> None:
@@ -76,7 +82,8 @@ def result_of(opened: Opened) -> Result | None:
     key, desk = opened.state.sweep.sweep, opened.desk
     job = desk.job(key)
     if job is not None and not job.done.wait(WAIT_S):
-        _show_progress(job)
+        with opened.progress:
+            _show_progress(job)
         return None
     if job is not None and job.error is not None:
         st.error(escape_markdown(job.error), title="The sweep could not be made", icon=":material/error:")

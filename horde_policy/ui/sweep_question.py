@@ -12,7 +12,7 @@ from horde_policy.sweep.sentences import Constraint, Objective, parse_constraint
 from horde_policy.ui.address import say, seed
 from horde_policy.ui.sweep_controls import write_asked
 from horde_policy.views.sweep_state import SweepAsked
-from horde_policy.views.sweep_words import fill_words
+from horde_policy.views.sweep_words import days_words, fill_words
 
 __all__ = ["question_of", "scenarios_of", "show_question"]
 
@@ -75,13 +75,18 @@ def question_of(asked: SweepAsked, sweep: Sweep) -> tuple[Question, tuple[str, .
 
 
 def _held(asked: SweepAsked, sweep: Sweep, notes: list[str]) -> tuple[int, ...] | None:
-    """Return the days held out; null, the last third, where the address's would leave no day to choose on."""
+    """Return the days held out; null, the last third, where the address's leave no day to choose on or none is there."""
     if asked.held is None:
         return None
-    if set(sweep.frame["day"].unique().to_list()) <= set(asked.held):
+    days = set(sweep.frame["day"].unique().to_list())
+    unknown = tuple(day for day in asked.held if day not in days)
+    if unknown:
+        notes.append(f"Left out: {days_words(unknown)} cannot be held out, since this sweep has no such day.")
+    known = tuple(day for day in asked.held if day in days)
+    if days <= set(known):
         notes.append("Left out: the days held out leave no day to choose on.")
         return None
-    return asked.held
+    return None if unknown and not known else known
 
 
 def show_question(asked: SweepAsked, sweep: Sweep, question: Question) -> None:

@@ -26,13 +26,21 @@ from horde_policy.views.sweep_words import (
     metric_words,
     objective_words,
     width_words,
-    with_width,
+    with_bounds,
 )
 from horde_policy.views.text import code_span, count, escape_html, instant, ratio, visible
 
 __all__ = ["proposal_html", "proposal_markdown", "proposal_name"]
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
+
+TABLES = """
+.scroll { overflow-x: auto; }
+.scroll td, .scroll th { overflow-wrap: break-word; word-break: normal; min-width: 4.2rem; }
+pre { overflow-x: auto; }
+@media print { .scroll { overflow-x: visible; } .scroll td, .scroll th { min-width: 0; font-size: .7rem; } }
+"""
+"""A table that is wider than a phone scrolls by itself, and its words are not cut."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +112,7 @@ def proposal_html(proposal: Proposal, *, made_at: datetime) -> str:
         f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
         f'<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{escape_html(headline(proposal))}</title><style>{STYLE}</style></head>\n<body>\n{body}\n</body></html>\n"
+        f"<title>{escape_html(headline(proposal))}</title><style>{STYLE}{TABLES}</style></head>\n<body>\n{body}\n</body></html>\n"
     )
 
 
@@ -178,8 +186,8 @@ def _comparison_row(comparison: Comparison) -> tuple[str, ...]:
         apart = f"{sign}{figure_words(metric, abs(difference))} {width_words(metric, comparison.difference_half_width)}"
     return (
         metric_words(metric),
-        with_width(metric, comparison.baseline, comparison.baseline_half_width),
-        with_width(metric, comparison.point, comparison.point_half_width),
+        with_bounds(metric, comparison.baseline, comparison.baseline_low, comparison.baseline_high),
+        with_bounds(metric, comparison.point, comparison.point_low, comparison.point_high),
         apart,
         VERDICTS[comparison.verdict],
         str(comparison.better_days),
@@ -297,6 +305,8 @@ def _expected_table(proposal: Proposal) -> Table:
 def _between(metric: str, low: float | None, high: float | None) -> str:
     if low is None or high is None:
         return "too few days to say"
+    if low == high:  # no spread, so no range: one refusal on a day of production would be outside of it
+        return f"{figure_words(metric, low)} on every replayed day, so no range to hold a day against"
     return f"{figure_words(metric, low)} to {figure_words(metric, high)}"
 
 
@@ -343,7 +353,7 @@ def _html(block: Block) -> str:
         return "<pre><code>" + "\n".join(escape_html(line) for line in block.lines) + "</code></pre>"
     head = "".join(f"<th>{escape_html(text)}</th>" for text in block.headings)
     body = "".join("<tr>" + "".join(f"<td>{escape_html(cell)}</td>" for cell in row) + "</tr>" for row in block.rows)
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    return f'<div class="scroll" tabindex="0"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
 
 
 def _html_line(line: Line) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from horde_policy.sweep.metrics import METRICS
+from horde_policy.sweep.metrics import METRICS, PRODUCTION_METRICS
 from horde_policy.sweep.proposal import Proposal
 from horde_policy.views.replay_runs import settings_words
 from horde_policy.views.sweep_words import SETTING_WORDS, figure_words, setting_value
@@ -142,6 +142,7 @@ def refuting_sentences(proposal: Proposal) -> list[str]:
     """Return what somebody who wants to refute the proposal should look at."""
     sizes = max(proposal.mix.by_size.items(), key=lambda item: item[1])
     return [
+        *_without_range(proposal),
         "Before the change: if a day of production lies outside the middle column more often than one day in twenty, the replay "
         "does not describe this horde, and nothing here holds.",
         "After the change: if days lie outside the right column as often, the change does not do what is said here: take it "
@@ -151,3 +152,13 @@ def refuting_sentences(proposal: Proposal) -> list[str]:
         "If clients that were refused come back with smaller requests or later, the refused share here is too high and the load "
         "too low: sweep again with client = resend and client = return.",
     ]
+
+
+def _without_range(proposal: Proposal) -> list[str]:
+    """Return that nothing can be held against what was the same on every replayed day, if anything was."""
+    ends = {e.metric: ((e.baseline_low, e.baseline_high), (e.low, e.high)) for e in proposal.expected}
+    level = [key for key, pairs in ends.items() if any(low is not None and low == high for low, high in pairs)]
+    if not level:
+        return []
+    phrases = " and the ".join(PRODUCTION_METRICS[key].phrase for key in level)
+    return [f"The {phrases}: the same on every replayed day, so there is no range, and no single day refutes that part."]

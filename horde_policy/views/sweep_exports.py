@@ -52,7 +52,8 @@ def points_csv(judgement: Judgement, stamp: Mapping[str, Any]) -> bytes:
     for metric in judgement.question.metrics:
         unit = {"share": "share", "s": "s", "tokens": "tokens a day"}[metric.unit]
         names[metric.key] = f"{metric.phrase} ({unit})"
-        names[f"{metric.key}_half_width"] = f"{metric.phrase}, half width of the 95 % interval"
+        names[f"{metric.key}_low"] = f"{metric.phrase}, from ({unit}, 95 % interval)"
+        names[f"{metric.key}_high"] = f"{metric.phrase}, to ({unit}, 95 % interval)"
         names[f"{metric.key}_holdout"] = f"{metric.phrase}, days held out ({unit})"
     names |= {
         "feasible": "meets the constraints",

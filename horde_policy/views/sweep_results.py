@@ -93,7 +93,7 @@ class Square:
 
 @dataclass(frozen=True, slots=True)
 class Heat:
-    """Squares of two settings, the levels of both, and the metric that they show."""
+    """Squares of two settings, the levels of both, the metric that they show, and each point's own figure (null: not known)."""
 
     x_name: str
     y_name: str
@@ -101,6 +101,7 @@ class Heat:
     y_levels: tuple[Level, ...]
     metric: Metric
     squares: tuple[Square, ...]
+    figures: Mapping[str, float | None]
 
 
 def default_axes(judgement: Judgement) -> tuple[str, str]:
@@ -169,7 +170,8 @@ def heat_of(
                 chosen = min((int(k) for k in members), key=lambda k: rank[names[k]])
                 value = _figure(values, members, eligible, chosen, others, better=metric.better)
                 squares.append(Square(x, y, value, names[chosen], frozenset(names[k] for k in members), len(eligible)))
-    return Heat(x_name, y_name, x_levels, y_levels, metric, tuple(squares))
+    figures = {name: None if np.isnan(value) else float(value) for name, value in zip(names, values, strict=True)}
+    return Heat(x_name, y_name, x_levels, y_levels, metric, tuple(squares), figures)
 
 
 def _places(points: pl.DataFrame, name: str, levels: Sequence[Level]) -> Array:

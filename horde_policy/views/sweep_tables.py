@@ -26,7 +26,7 @@ from horde_policy.views.sweep_words import (
     metric_words,
     setting_value,
     width_words,
-    with_width,
+    with_bounds,
 )
 from horde_policy.views.text import count, ratio, visible
 
@@ -133,9 +133,10 @@ def rests_on(sweep: Sweep, judgement: Judgement) -> list[tuple[str, str]]:
 
 def _fills(stamp: Mapping[str, Any], rows: pl.DataFrame) -> str:
     fills = rows["fill"].unique().sort(nulls_last=False).to_list()
-    # a trace that leaves something out, under no rule of the grid's, was filled by the usual one
-    usual = None if stamp.get("names_everything") else str(FillRule())
-    return "; ".join(visible(fill_words(fill or usual)) for fill in fills)
+    # a trace that leaves something out, under no rule of the grid's, was filled by the rule that it names, or the usual one
+    usual = "" if stamp.get("names_everything") else str(FillRule())
+    named = str((stamp.get("traffic") or {}).get("fill", usual)) or fill_words(None)
+    return "; ".join(visible(fill or named) for fill in fills)
 
 
 def _fleet(stamp: Mapping[str, Any]) -> str:
@@ -150,7 +151,7 @@ def _fleet(stamp: Mapping[str, Any]) -> str:
 
 COMPARED_COLUMNS: Final = (
     Column(key="metric", label="Figure", kind="name"),
-    Column(key="now", label="In force", right=True, help="On the days chosen on, with half the width of the 95 % interval."),
+    Column(key="now", label="In force", right=True, help="On the days chosen on, with the bounds of the 95 % interval."),
     Column(key="then", label="Looked at", right=True, help="The same for the settings looked at."),
     Column(
         key="apart", label="Difference", right=True, help="That of the deciding figure holds for all settings tried together."
@@ -172,8 +173,8 @@ def compared_rows(judgement: Judgement, point: str) -> list[Row]:
         c = judgement.comparison(point, metric)
         cells = {
             "metric": metric_words(metric),
-            "now": with_width(metric, c.baseline, c.baseline_half_width),
-            "then": with_width(metric, c.point, c.point_half_width),
+            "now": with_bounds(metric, c.baseline, c.baseline_low, c.baseline_high),
+            "then": with_bounds(metric, c.point, c.point_low, c.point_high),
             "apart": difference_words(metric, c.difference, c.difference_half_width),
             "verdict": VERDICTS[c.verdict],
             "better": f"{c.better_days} of {len(judgement.chosen_days)}",
@@ -252,7 +253,7 @@ def points_table(judgement: Judgement, names: Mapping[str, str]) -> pl.DataFrame
         told: dict[str, str] = {"id": point, "Settings": words}
         told |= {_heading(name): setting_value(name, row[name]) for name in varied}
         for metric in judgement.question.metrics:
-            told[metric_words(metric)] = with_width(metric, row[metric.key], row[f"{metric.key}_half_width"])
+            told[metric_words(metric)] = with_bounds(metric, row[metric.key], row[f"{metric.key}_low"], row[f"{metric.key}_high"])
             told[f"{metric_words(metric)}, held out"] = figure_words(metric, row[f"{metric.key}_holdout"])
         told["Meets all"] = "yes" if row["feasible"] else "no"
         told["Front"] = "yes" if row["front"] else ""

@@ -1,4 +1,4 @@
-"""A sweep's figures as people read them: each with its unit, intervals as half widths, verdicts and settings in words."""
+"""A sweep's figures as people read them: units, bounds of intervals (half widths of differences), verdicts, settings."""
 
 from typing import Final
 
@@ -19,7 +19,7 @@ __all__ = [
     "objective_words",
     "setting_value",
     "width_words",
-    "with_width",
+    "with_bounds",
 ]
 
 VERDICTS: Final[dict[str, str]] = {
@@ -99,15 +99,15 @@ def width_words(metric: Metric | str, value: float | None) -> str:
     return f"± {value:.1f} s" if unit == "s" else f"± {count(value)}"
 
 
-def with_width(metric: Metric | str, value: float | None, half_width: float | None) -> str:
-    """Return a figure with half the width of its interval, where one is known.
+def with_bounds(metric: Metric | str, value: float | None, low: float | None, high: float | None) -> str:
+    """Return a figure with both bounds of its interval, where they are known.
 
-    >>> with_width("refused_share", 0.05, 0.004), with_width("refused_share", 0.05, None)
-    ('5.0 % ± 0.4 points', '5.0 %')
+    >>> with_bounds("refused_share", 0.05, 0.041, 0.062), with_bounds("refused_share", 0.05, None, None)
+    ('5.0 % (4.1 % to 6.2 %)', '5.0 %')
     """
-    if value is None or half_width is None:
+    if value is None or low is None or high is None:
         return figure_words(metric, value)
-    return f"{figure_words(metric, value)} {width_words(metric, half_width)}"
+    return f"{figure_words(metric, value)} ({figure_words(metric, low)} to {figure_words(metric, high)})"
 
 
 def difference_words(metric: Metric | str, value: float | None, half_width: float | None) -> str:

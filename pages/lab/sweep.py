@@ -5,8 +5,8 @@ import streamlit as st
 from horde_policy.ui import sweep_figures, sweep_page
 from horde_policy.views.sweep_tables import INTRODUCTION, headline
 
-opened = sweep_page.open_sweep()
 answer = st.container()
+opened = sweep_page.open_sweep()
 sweep_page.show_controls(opened)
 result = sweep_page.result_of(opened)
 with answer:

@@ -73,6 +73,9 @@ def test_from_a_grid_to_a_downloaded_proposal(new_app: Callable[..., App], view:
     document.goto(html.as_uri())
     assert document.locator("h1").inner_text() == markdown.splitlines()[0].removeprefix("# ")
     assert [url for url in asked if not url.startswith("file:")] == []
+    document.set_viewport_size({"width": 390, "height": 844})
+    wider = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+    assert document.evaluate(wider) <= 0, "a table scrolls by itself on a phone"
     context.close()
     page.get_by_role("link", name="Open in Replay").click()
     page.wait_for_url("**/replay?*")

@@ -77,13 +77,16 @@ def fig_heat(heat: Heat, names: Mapping[str, str], marked: Mapping[str, str | No
         x=[square.x for square in heat.squares],
         y=[square.y for square in heat.squares],
         mode="markers+text",
-        text=[f"{short_figure(heat.metric, s.value)} {_marks(s, marked)}".strip() for s in heat.squares],
+        text=[f"{short_figure(heat.metric, s.value)} {_marks(heat, s, marked)}".strip() for s in heat.squares],
         textfont={"size": 12, "color": [TEXT[mode] if share <= TURN[mode] else TEXT[OTHER[mode]] for share in far]},
         marker={"symbol": "square", "size": 34, "opacity": 0},
         selected={"marker": {"opacity": 0}},
         unselected={"marker": {"opacity": 0}, "textfont": {}},
-        customdata=[[s.point, _members(s), names[s.point], figure_words(heat.metric, s.value)] for s in heat.squares],
-        hovertemplate="%{customdata[3]}<br>%{customdata[2]}<br>%{customdata[1]}<extra></extra>",
+        customdata=[
+            [s.point, _members(s), names[s.point], figure_words(heat.metric, s.value), _own_figures(heat, s, marked)]
+            for s in heat.squares
+        ],
+        hovertemplate="%{customdata[3]}<br>%{customdata[2]}<br>%{customdata[1]}%{customdata[4]}<extra></extra>",
     )
     figure.update_layout(xaxis=_level_axis(heat.x_name, heat.x_levels), yaxis=_level_axis(heat.y_name, heat.y_levels))
     return figure
@@ -133,8 +136,29 @@ def _members(square: Square) -> str:
     return f"{len(square.members)} settings share this square, {square.feasible} meet the constraints"
 
 
-def _marks(square: Square, marked: Mapping[str, str | None]) -> str:
-    return "".join(MARKS[word] for word, point in marked.items() if point in square.members)
+def _marks(heat: Heat, square: Square, marked: Mapping[str, str | None]) -> str:
+    """Return the marks of a square; in brackets stand those of settings whose own figure is another than the one it shows."""
+    agreeing = "".join(MARKS[word] for word, point in _marked_in(square, marked) if _agrees(heat, square, point))
+    others = "".join(MARKS[word] for word, point in _marked_in(square, marked) if not _agrees(heat, square, point))
+    return f"{agreeing} ({others})".strip() if others else agreeing
+
+
+def _own_figures(heat: Heat, square: Square, marked: Mapping[str, str | None]) -> str:
+    """Return the figures of the marked settings that are not the square's, as lines for the hover."""
+    return "".join(
+        f"<br>{MARKS[word]} {word}: {figure_words(heat.metric, heat.figures[point])}"
+        for word, point in _marked_in(square, marked)
+        if not _agrees(heat, square, point)
+    )
+
+
+def _marked_in(square: Square, marked: Mapping[str, str | None]) -> list[tuple[str, str]]:
+    return [(word, point) for word, point in marked.items() if point is not None and point in square.members]
+
+
+def _agrees(heat: Heat, square: Square, point: str) -> bool:
+    """Return whether the figure that the square shows is the point's own, as it is written."""
+    return short_figure(heat.metric, heat.figures[point]) == short_figure(heat.metric, square.value)
 
 
 def heat_alt(heat: Heat, others: str) -> str:

@@ -80,11 +80,12 @@ def fig_parallel(judgement: Judgement, names: Mapping[str, str], *, point: str |
     for at in range(len(labels)):
         figure.add_shape(type="line", x0=at, x1=at, y0=0, y1=1, line={"width": 1, "color": FAINT[mode]}, layer="below")
     figure.update_xaxes(
-        tickvals=list(range(len(labels))), ticktext=[_broken(text) for text in labels], range=[-0.35, len(labels) - 0.45],
-        fixedrange=True, side="bottom",
+        tickvals=list(range(len(labels))), ticktext=[_broken(text, 8) for text in labels], range=[-0.1, len(labels) - 0.9],
+        fixedrange=True, side="bottom", tickangle=-90 if len(labels) > 9 else 0, tickfont={"size": 10},
     )  # fmt: skip
     figure.update_yaxes(visible=False, range=[-0.06, 1.06], fixedrange=True)
-    figure.update_layout(showlegend=True, legend=LEGEND, hovermode="closest")
+    # Room in pixels on both sides: a share of the axis would be too little for the first labels and the last title on a phone.
+    figure.update_layout(showlegend=True, legend=LEGEND, hovermode="closest", margin={"l": 42, "r": 42})
     return figure
 
 
@@ -178,11 +179,11 @@ def _label(figure: go.Figure, at: int, y: float, text: str, mode: Mode) -> None:
     )
 
 
-def _broken(text: str) -> str:
+def _broken(text: str, most: int = 15) -> str:
     """Return a title in lines of a few words, so that titles do not run into each other."""
     lines: list[str] = [""]
     for word in text.split():
-        if len(lines[-1]) + len(word) > 15 and lines[-1]:
+        if len(lines[-1]) + len(word) > most and lines[-1]:
             lines.append("")
         lines[-1] = f"{lines[-1]} {word}".strip()
     return "<br>".join(lines)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -117,6 +118,8 @@ def test_a_trace_is_filled_by_each_rule_of_the_grid(files: dict[str, str], tmp_p
         (["--want", "happiness"], "objective, happiness: 'happiness' is no metric"),
         (["--must", "refused share"], "must hold a comparison"),
         (["--hold-out", "six"], "--hold-out: 'six' must be days"),
+        (["--hold-out", "6,99"], "--hold-out: '6,99' must be among the days of this sweep: days 1 to 7"),
+        (["--hold-out", "1,2,3,4,5,6,7"], "--hold-out: '1,2,3,4,5,6,7' must leave a day to choose on"),
         (["--workers", "2", "--dask", "tcp://127.0.0.1:1"], "--workers: 2 belongs to this machine"),
         (["--set", "floor_tokens=9999"], "setting floor_tokens: 9999 must not be above"),
         (["--traffic", "none.parquet"], "none.parquet"),
@@ -126,8 +129,6 @@ def test_a_trace_is_filled_by_each_rule_of_the_grid(files: dict[str, str], tmp_p
 def test_bad_input_is_refused_before_any_work(
     files: dict[str, str], more: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    import re
-
     assert main(["sweep", *(part for pair in files.items() for part in pair), *more]) == 2
     told = capsys.readouterr()
     assert told.out == ""
@@ -144,6 +145,17 @@ def test_a_cluster_that_is_not_there(
     assert "Dask scheduler tcp://127.0.0.1:9: cannot be reached" in capsys.readouterr().err
 
 
+def test_an_interrupt_while_the_command_is_imported_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(name: str) -> None:
+        raise KeyboardInterrupt(name)
+
+    monkeypatch.setattr("horde_policy.cli.main.importlib.import_module", interrupted)
+    assert main(["sweep"]) == 1
+    assert capsys.readouterr().err == "error: interrupted\n"
+
+
 def test_an_interrupt_keeps_what_is_done_and_the_same_command_goes_on(tmp_path: Path) -> None:
     inputs = inputs_of(tmp_path, *busy_week(12_000))
     grid = "floor_tokens = {from = 1, to = 400, step = 1}"
@@ -151,20 +163,24 @@ def test_an_interrupt_keeps_what_is_done_and_the_same_command_goes_on(tmp_path: 
     command = [sys.executable, "-m", "horde_policy", "sweep", "--traffic", "traffic.parquet", "--fleet", "fleet.parquet"]
     command += ["--grid", "grid.toml", "--out", "s.parquet"]
     clean = {k: v for k, v in os.environ.items() if not k.startswith("HORDE_")} | {"PYTHONPATH": str(ROOT)}
-    child = subprocess.Popen(command, cwd=tmp_path, env=clean, stderr=subprocess.PIPE, text=True)
+    child = subprocess.Popen(command, cwd=tmp_path, env=clean, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     until = time.monotonic() + 120
     while len(list((tmp_path / "s.parquet.parts").glob("*.npz"))) < 5:
         assert child.poll() is None
         assert time.monotonic() < until
         time.sleep(0.01)
     child.send_signal(signal.SIGINT)
-    _, told = child.communicate(timeout=120)
+    said, told = child.communicate(timeout=120)
     assert child.returncode == 1
-    assert "replays are not done; the same command goes on" in told
+    assert re.search(r"stopped: \d+ of 401 replays are not done; what is done is in s.parquet and judged; the same command", told)
+    assert "want: Least refused share of unfunded\n" in said, "what is done is judged"
     part = read_sweep(tmp_path / "s.parquet")
     assert 0 < part.missing < 401
     (tmp_path / "grid.toml").write_text("floor_tokens = {from = 1, to = 20, step = 1}")
-    subprocess.run(command, cwd=tmp_path, env=clean, check=True, capture_output=True)
+    again = subprocess.run(command, cwd=tmp_path, env=clean, check=True, capture_output=True, text=True)
+    assert re.search(
+        r"going on with a sweep that was stopped: \d+ of 21 replays are done already, in s.parquet.parts", again.stderr
+    )
     wanted = planned("floor_tokens = {from = 1, to = 20, step = 1}", inputs)
     assert read_sweep(tmp_path / "s.parquet").frame.equals(run_sweep(inputs, wanted).frame)
     assert pl.read_parquet(tmp_path / "s.parquet").height == 21 * 7

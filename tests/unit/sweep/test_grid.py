@@ -153,7 +153,19 @@ def test_what_the_rule_or_the_client_ignores_makes_no_further_points() -> None:
     kept = {(p.settings.rule, p.settings.ceiling_tokens, p.settings.return_times) for p in made.points}
     assert kept == {("allowance", 4096, 1), ("allowance", 1024, 1), ("old", 4096, 1)}
     assert sum(made.dropped.values()) == 5
-    assert all("ignores" in reason for reason in made.dropped)
+    same = "the same as another point: "
+    assert made.dropped == {
+        f"{same}the client leave ignores return_times": 3,
+        f"{same}the rule old ignores ceiling_tokens": 1,
+        f"{same}the rule old ignores ceiling_tokens, the client leave ignores return_times": 1,
+    }
+
+
+def test_a_floor_at_the_ceiling_is_named_where_it_makes_the_waits_decide_nothing() -> None:
+    made = plan(parse_grid("ceiling_tokens = 512\nfloor_tokens = 512\nwait_full_s = [0, 60]\nwait_floor_s = [300, 600]"), BASE)
+    assert len(made.points) == 2
+    same = "the same as another point: with the floor at the ceiling nothing follows from "
+    assert made.dropped == {f"{same}wait_full_s, wait_floor_s": 1, f"{same}wait_full_s": 1, f"{same}wait_floor_s": 1}
 
 
 def test_more_replays_than_can_be_done_are_refused_before_they_are_listed() -> None:

@@ -15,7 +15,7 @@ from horde_policy.settings import ReplaySettings
 from horde_policy.sweep.grid import Scenario
 from horde_policy.sweep.inputs import SweepInputs
 from horde_policy.sweep.judge import Judgement, Question, default_holdout, judge
-from horde_policy.sweep.noise import LEAST_BLOCKS, compared
+from horde_policy.sweep.noise import LEAST_BLOCKS, bounds, compared
 from horde_policy.sweep.pareto import front
 from horde_policy.sweep.run import run_sweep
 from horde_policy.sweep.sentences import parse_constraint, parse_objective
@@ -304,3 +304,34 @@ def test_a_setting_of_many_values_is_cut_into_groups() -> None:
     assert answer.levels["level"][0] == "1 to 6"
     assert answer.levels["points"].to_list() == [6] * 8
     assert answer.levels["mean"].is_sorted()
+
+
+def test_the_bounds_of_a_figure_lie_where_resamples_lie_and_around_it() -> None:
+    def counts(p: int, _: Scenario, day: int) -> Mapping[str, float]:
+        refused = 400 if day == 3 else 0  # one bad day: a symmetric interval would reach below zero
+        return {"requests": 1000, "unfunded": 1000, "unfunded_refused": refused + p, "completed": 900}
+
+    frame = made_frame([ReplaySettings(), ReplaySettings(floor_tokens=256)], counts, days=5)
+    asked = question("refused share of unfunded", holdout=())
+    answer = judge(frame, asked)
+    for row in answer.points.iter_rows(named=True):
+        value, low, high = (row["refused_share_unfunded" + ending] for ending in ("", "_low", "_high"))
+        assert 0 <= low < value < high <= 0.41
+    told = answer.comparison(str(answer.baseline), asked.objectives[0].metric)
+    assert (told.baseline_low, told.baseline_high) == (told.point_low, told.point_high)
+    alone = judge(frame.filter(pl.col("day") == 3), asked)
+    assert alone.points["refused_share_unfunded_low"].to_list() == [None, None], "one day says nothing of its spread"
+
+
+@given(st.lists(st.floats(0, 1e6), min_size=3, max_size=40), st.integers(2, 40))
+def test_bounds_never_leave_what_was_drawn(values: list[float], blocks: int) -> None:
+    drawn = np.array([values, [np.nan] * len(values)])
+    low, high = bounds(drawn, blocks)
+    assert min(values) <= low[0] <= values[0] <= high[0] <= max(values)
+    assert np.isnan([low[1], high[1]]).all()
+
+
+def test_a_day_held_out_that_the_sweep_has_not_is_refused() -> None:
+    frame = made_frame([ReplaySettings()], lambda *_: {"requests": 10, "unfunded": 10}, days=5)
+    with pytest.raises(InputError, match=r"hold-out days: \[5, 99\] must be among the days of the sweep"):
+        judge(frame, question("refused share", holdout=(5, 99)))

@@ -116,6 +116,17 @@ def test_it_says_what_a_day_of_production_must_show(proposal: Proposal) -> None:
     assert few.expected[0].low is None
 
 
+def test_no_day_is_held_against_what_was_the_same_on_every_replayed_day() -> None:
+    question = Question(objectives=(parse_objective("p90 wait of registered"),))
+    quiet = made_frame(SETTINGS, lambda *_: {"requests": 2000, "unfunded": 1000, "completed": 2000}, seeds=(0, 1), waits=waits)
+    calm = propose(judge(quiet, question, resamples=100), STAMP)
+    document = proposal_markdown(calm, made_at=NOW)
+    assert "0 % to 0 %" not in document.partition("What would refute it")[2]
+    assert "0 % on every replayed day, so no range to hold a day against" in document
+    assert "The refused share: the same on every replayed day" in document
+    assert "the same on every replayed day" not in proposal_markdown(propose(answered(), STAMP), made_at=NOW)
+
+
 def test_the_documents_hold_all_of_it(proposal: Proposal) -> None:
     markdown = proposal_markdown(proposal, made_at=NOW)
     for text in (

@@ -27,7 +27,7 @@ from horde_policy.ui.replay_inputs import Library, traffic_of
 from horde_policy.ui.sweep_desk import DEMO_FILE
 from horde_policy.ui.sweep_inputs import Wanted, inputs_and_plan
 from horde_policy.views.figures.style import Mode
-from horde_policy.views.figures.sweep import fig_front, fig_heat, front_alt, heat_alt
+from horde_policy.views.figures.sweep import fig_front, fig_heat, front_alt, heat_alt, short_figure
 from horde_policy.views.figures.sweep_lines import (
     MOST_LINES,
     blocks_alt,
@@ -44,6 +44,8 @@ from horde_policy.views.sweep_form import field_texts, grid_of, grid_toml
 from horde_policy.views.sweep_link import replay_query, why_not
 from horde_policy.views.sweep_results import blocks_of, default_axes, heat_of, levels_of, named_points
 from horde_policy.views.sweep_state import DEFAULT_GRID, SWEEP_NAMES, SweepAsked, parse_sweep_asked
+from horde_policy.views.sweep_tables import rests_on
+from horde_policy.views.sweep_words import figure_words
 from tests.unit.sweep.made import made_frame
 
 REFUSED, WAIT = METRICS["refused_share_unfunded"], METRICS["p90_wait_registered_s"]
@@ -89,6 +91,22 @@ def test_the_bundled_sweep_is_small_whole_and_labelled(demo: Sweep) -> None:
     assert demo.missing == 0
     assert demo.stamp["synthetic"] is True
     assert demo.stamp["fleet"]["synthetic"] is True
+
+
+def test_the_whole_fill_rule_stands_on_the_result(demo: Sweep, judged: Judgement) -> None:
+    told = dict(rests_on(demo, judged))["Fill rule"]
+    fills = [fill or str(FillRule()) for fill in demo.frame["fill"].unique().sort(nulls_last=False)]
+    assert told == "; ".join(fills)
+    for part in ("max_length=", "models=", "requester=", "can_pay=", "allow_downgrade="):
+        assert part in told
+
+
+def test_a_trace_that_was_filled_before_says_by_which_rule(demo: Sweep, judged: Judgement) -> None:
+    rows = replace(judged, rows=judged.rows.with_columns(fill=pl.lit(None, pl.String)))
+    stamp = dict(demo.stamp) | {"names_everything": True}
+    filled = replace(demo, stamp=stamp | {"traffic": {"fill": "max_length=tight,can_pay=1"}})
+    assert dict(rests_on(filled, rows))["Fill rule"] == "max_length=tight,can_pay=1"
+    assert dict(rests_on(replace(demo, stamp=stamp | {"traffic": {}}), rows))["Fill rule"] == "as the traffic says"
 
 
 # --- the address ---------------------------------------------------------------------------------------------------------
@@ -245,6 +263,25 @@ def test_marks_and_clicks_of_the_squares(judged: Judgement, mode: Mode) -> None:
     )
 
 
+@pytest.mark.parametrize("others", ["best", "mean", "worst"])
+def test_a_mark_stands_in_brackets_where_the_figure_is_not_its_own(judged: Judgement, others: str) -> None:
+    axes = ("ceiling_tokens", "wait_floor_s")
+    heat = heat_of(judged, *axes, REFUSED, others=others, fixed={})  # type: ignore[arg-type]
+    own = {row["point"]: row[REFUSED.key] for row in judged.points.iter_rows(named=True)}
+    inside, bare = 0, 0
+    for point in own:
+        figure = fig_heat(heat, named_points(judged), {"looked at": point}, "light")
+        (text,) = (text for text in figure.data[1].text if "▣" in text)
+        square = next(square for square in heat.squares if point in square.members)
+        same = short_figure(REFUSED, own[point]) == short_figure(REFUSED, square.value)
+        assert text == f"{short_figure(REFUSED, square.value)} {'▣' if same else '(▣)'}"
+        hover = next(data for data in figure.data[1].customdata if data[0] == square.point)[4]
+        assert hover == ("" if same else f"<br>▣ looked at: {figure_words(REFUSED, own[point])}")
+        inside, bare = inside + (not same), bare + same
+    assert inside > 10
+    assert bare > 0 or others == "mean"
+
+
 # --- the other figures ---------------------------------------------------------------------------------------------------
 
 
@@ -267,6 +304,11 @@ def test_lines_over_all_settings(judged: Judgement) -> None:
     heights = [y for trace in figure.data for y in trace.y if y is not None]
     assert (min(heights), max(heights)) == (0.0, 1.0)
     assert {trace.name for trace in figure.data} >= {"looked at", "in force", "on the front", "meets them"}
+    px_a_character = 7
+    first = [note.text for note in figure.layout.annotations if note.x == 0]
+    last = figure.layout.xaxis.ticktext[-1].split("<br>")
+    assert max(map(len, first)) * px_a_character <= figure.layout.margin.l, "the first axis' labels have room on a phone too"
+    assert max(map(len, last)) * px_a_character / 2 <= figure.layout.margin.r, "and so has the last axis' title"
     assert parallel_alt(judged, None).startswith("Each of all 72 settings as a line over ceiling, floor, full wait, floor wait")
 
 
