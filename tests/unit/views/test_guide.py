@@ -12,12 +12,15 @@ from typing import Any
 import pytest
 
 from horde_policy.board.rows import make_board
-from horde_policy.budget import load_prices
+from horde_policy.budget import load_prices, reserve_cost
+from horde_policy.budget.body import read_request
 from horde_policy.review.findings import review_week
 from horde_policy.review.loading import DEMO_WEEK, load_exports
 from horde_policy.settings import AllowanceSettings
 from horde_policy.sources.demo import BUNDLED_FOLDER, DEMO_FOLDER
 from horde_policy.sources.recorded import load_recorded
+from horde_policy.views.budget_state import parse_budget_state
+from horde_policy.views.budget_words import worst_sentences
 from horde_policy.views.guide import BUSY, IDLE, OTHER_BACKEND, SEVERAL_SIZES, SHARED_NAME, STEPS, STUCK, link_query
 from horde_policy.views.guide_steps import NEEDS_WEEK, Content, Material, step_content
 from horde_policy.views.review_state import parse_review_state
@@ -25,6 +28,7 @@ from horde_policy.views.state import parse_view_state
 from tests.navigation import pages_of_the_app
 
 NOTES = (Path(__file__).parents[3] / "docs" / "workshop.md").read_text(encoding="utf-8")
+REQUEST = (BUNDLED_FOLDER / "prices" / "example-request.json").read_bytes().strip()
 NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
 
 
@@ -33,7 +37,7 @@ def contents() -> list[Content]:
     settings = AllowanceSettings()
     price = load_prices(BUNDLED_FOLDER / "prices" / "example-hosted.toml").price("large", at=datetime(2026, 1, 1, tzinfo=UTC))
     board = make_board(load_recorded(DEMO_FOLDER, kind="demo"), settings)
-    material = Material(board, price, review_week(load_exports([DEMO_WEEK]), settings))
+    material = Material(board, price, REQUEST, review_week(load_exports([DEMO_WEEK]), settings))
     return [step_content(step, material) for step in range(1, len(STEPS) + 1)]
 
 
@@ -150,12 +154,22 @@ def test_another_floor_keeps_every_order(contents: list[Content]) -> None:
     assert low <= high <= refused - freed_at_least, "what a floor of 1,024 covers is free for certain"
 
 
-def test_the_bound_of_a_budget(contents: list[Content]) -> None:
+def test_the_bound_of_a_budget_is_that_of_the_page_that_the_step_opens(contents: list[Content]) -> None:
     million = Decimal(1_000_000)
-    read, output = Decimal(40_000) / 4 * 3 / million, Decimal(15) / million
-    held = read + 4096 * output
-    over = 20 * (32_000 - 4096) * output
-    said(contents[7], *(f"{figure.normalize():f}" for figure in (held, 20 * held, over, read + 32_000 * output)))
+    answers, asked, output = json.loads(REQUEST)["n"], json.loads(REQUEST)["max_completion_tokens"], Decimal(15) / million
+    read = Decimal(len(REQUEST)) / 4 * 3 / million
+    held, whole = read + answers * 4096 * output, read + answers * asked * output
+    said(contents[7], *(f"{figure.normalize():f}" for figure in (held, 20 * held, whole)))
+    table = load_prices(BUNDLED_FOLDER / "prices" / "example-hosted.toml")
+    for link in STEPS[7].links:
+        state, notes = parse_budget_state(link.extra)
+        assert (notes, state.prices, state.alike) == ((), "example-hosted", 20)
+        ask = read_request(REQUEST, model=None)
+        shown = reserve_cost(
+            ask, table.price(str(ask.model), at=datetime(2026, 11, 29, tzinfo=UTC)), output_tokens=state.reserve_tokens
+        )
+        on_the_page = worst_sentences(shown, state.alike)[:2]
+        said(contents[7], *(sentence.split("can go $")[1].split(" over")[0] for sentence in on_the_page))
 
 
 # --- links and notes -----------------------------------------------------------------------------------------------------
@@ -208,6 +222,6 @@ def test_only_steps_about_the_week_need_it(contents: list[Content]) -> None:
     for step in range(1, len(STEPS) + 1):
         if step in NEEDS_WEEK:
             with pytest.raises(ValueError, match="week"):
-                step_content(step, Material(board, price))
+                step_content(step, Material(board, price, REQUEST))
         else:
-            assert step_content(step, Material(board, price)) == contents[step - 1]
+            assert step_content(step, Material(board, price, REQUEST)) == contents[step - 1]
