@@ -96,6 +96,12 @@ def test_a_horde_wide_count_gives_one_figure_to_all(contents: list[Content]) -> 
     said(contents[0], f"{float(wait_s(STUCK)):.0f}", f"{allowance(wait_s(IDLE)):,}", allowance(wait_s(STUCK)))
 
 
+def test_the_threads_of_the_overview_stand_beside_those_of_the_server(contents: list[Content]) -> None:
+    shown = make_board(load_recorded(DEMO_FOLDER, kind="demo"), AllowanceSettings()).pulse.threads
+    assert shown != demo("performance")["text_thread_count"]
+    said(contents[0], shown)
+
+
 def test_the_curve(contents: list[Content]) -> None:
     said(contents[1], *(f"{allowance(Fraction(at)):,}" for at in (60, 180, 300)), f"{(4096 - 512) / 240:.1f}")
     said(contents[1], f"{float(wait_s(BUSY)):.0f}", f"{allowance(wait_s(BUSY)):,}")
@@ -124,6 +130,9 @@ def test_the_week_is_counted_from_its_files(contents: list[Content]) -> None:
     total = sum(counts.values())
     said(contents[4], *(f"{number:,.0f}" for number in counts.values()), f"{total:,.0f}")
     said(contents[4], f"{100 * counts['refused'] / total:.1f}")
+    funded = decisions.filter(decisions["outcome"] == "funded")
+    for who in ("registered", "shared_key"):
+        said(contents[4], f"{funded.filter(funded['requester'] == who)['count_low'].sum():,.0f}")
 
 
 def test_registered_waits_are_counted_from_their_histogram(contents: list[Content]) -> None:
@@ -143,6 +152,9 @@ def test_registered_waits_are_counted_from_their_histogram(contents: list[Conten
 
 def test_another_floor_keeps_every_order(contents: list[Content]) -> None:
     said(contents[6], f"{allowance(wait_s(STUCK), least=1024):,}", f"{allowance(wait_s(BUSY), least=1024):,}")
+    most = max(size for size in range(1, 1025) if pool(STUCK, size=size)[0])
+    free = min(most, allowance(wait_s(STUCK, size=most), least=1024))
+    assert f"was {free} tokens and is {free}." in contents[6].sentences[1], "a higher floor frees nothing that no worker takes"
     decisions = load_exports([DEMO_WEEK]).decisions
     freed_at_least = sum(
         row["count_low"]
