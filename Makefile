@@ -48,6 +48,7 @@ $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.run: requirements.txt requirements.lock | $(VENV)/bin/python
+	@echo "installing, a minute or two"
 	$(BIN)/python -m pip install --disable-pip-version-check -q -r requirements.txt -c requirements.lock
 	touch $@
 

@@ -19,7 +19,7 @@ from horde_policy.views.budget_inputs import priced_model
 from horde_policy.views.budget_state import MOST_ALIKE, BudgetState
 from horde_policy.views.text import code_span, count, escape_markdown
 
-__all__ = ["show_calculator"]
+__all__ = ["EXAMPLE_FILE", "show_calculator"]
 
 EXAMPLE_FILE = BUNDLED_FOLDER / "prices" / "example-request.json"
 """Both limit fields at once, and two answers: what the rules about them do shows in the lines."""

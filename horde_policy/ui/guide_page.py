@@ -12,6 +12,7 @@ from horde_policy.settings import AllowanceSettings
 from horde_policy.sources.demo import BUNDLED_FOLDER, DEMO_FOLDER
 from horde_policy.sources.recorded import load_recorded
 from horde_policy.ui import address, components
+from horde_policy.ui.budget_calculator import EXAMPLE_FILE
 from horde_policy.ui.charts import show_figure, theme_mode
 from horde_policy.ui.shell import link_to
 from horde_policy.ui.tables import show_grid
@@ -49,7 +50,8 @@ def _material(*, with_week: bool) -> Material:
     settings = AllowanceSettings()
     model, at = PRICED
     week = review_week(load_exports([DEMO_WEEK]), settings) if with_week else None
-    return Material(make_board(load_recorded(DEMO_FOLDER, kind="demo"), settings), load_prices(PRICES).price(model, at=at), week)
+    board, price = make_board(load_recorded(DEMO_FOLDER, kind="demo"), settings), load_prices(PRICES).price(model, at=at)
+    return Material(board, price, EXAMPLE_FILE.read_bytes().strip(), week)
 
 
 @st.cache_resource(show_spinner=False)

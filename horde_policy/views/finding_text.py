@@ -158,7 +158,7 @@ def _refused(finding: Finding) -> _Text:
     own = share_range_text(figures["worst_share_low"], figures["worst_share_high"])
     worst = Bounds(figures["worst_count_low"], figures["worst_count_high"])
     details = [
-        f"Most of them, {bounds_text(worst)}, were {who} requests for {size} tokens, of which {own} were refused.",
+        f"The largest group, {bounds_text(worst)}, were {who} requests for {size} tokens, of which {own} were refused.",
         f"At the floor of the allowance: {share_text(figures['at_floor'])} of the refusals.",
     ]
     if figures["over_the_ceiling"] is not None and figures["over_the_ceiling"].part.high > 0:

@@ -7,20 +7,25 @@ by a test.
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import polars as pl
+
 from horde_policy.board.measure import Measure, measure
-from horde_policy.board.rows import Board
-from horde_policy.budget import Ask, Known, RealInput, Reservation, reserve_cost, worst_case
-from horde_policy.budget.money import to_usd
+from horde_policy.board.rows import Board, make_board
+from horde_policy.budget import Certain, Declared, Reservation, reserve_cost, worst_case
+from horde_policy.budget.body import read_request
+from horde_policy.budget.money import money_text
 from horde_policy.budget.prices import Price
+from horde_policy.budget.reservation import DEFAULT_OUTPUT_TOKENS
 from horde_policy.policy.allowance import free_output_allowance
 from horde_policy.policy.alternatives import old_rule_allowance
 from horde_policy.review.finding import Finding
 from horde_policy.review.findings import Week
 from horde_policy.review.whatif import what_if
+from horde_policy.views.budget_words import exact_usd
 from horde_policy.views.figures.guide import NamedPoint
 from horde_policy.views.finding_text import finding_text
 from horde_policy.views.guide import BUSY, IDLE, OTHER_BACKEND, SEVERAL_SIZES, SHARED_NAME, STUCK
-from horde_policy.views.review_words import bounds_text
+from horde_policy.views.review_words import bounds_text, word_text
 from horde_policy.views.text import count, seconds, speed, tokens
 from horde_policy.views.tiles import tile
 
@@ -31,21 +36,22 @@ MORE_REQUESTS = 400
 
 FLOOR_TRIED_TOKENS = 1024
 OPEN_REQUESTS = 20
-BODY_BYTES = 40_000
-ASKED_TOKENS = 32_000
+RESERVED_TOKENS = DEFAULT_OUTPUT_TOKENS
+HELD_IN_FULL_TOKENS = 32_000
 NEEDS_WEEK = frozenset({5, 6, 7})
 """Steps that read the demo week."""
 
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """What the steps are computed from: the demo's board at the default size, the price of step 8, the reviewed demo week.
+    """What the steps are computed from: the demo's board at the default size, what step 8 prices, the reviewed demo week.
 
-    The week may be null for steps that are not in :data:`NEEDS_WEEK`.
+    The request is the body that the Budget page begins with. The week may be null for steps that are not in :data:`NEEDS_WEEK`.
     """
 
     board: Board
     price: Price
+    request: bytes
     week: Week | None = None
 
     def of(self, *models: str, size: int = 80) -> Measure:
@@ -113,18 +119,22 @@ def _horde_wide(material: Material) -> Content:
     old = old_rule_allowance(threads, queued)
     later = old_rule_allowance(threads, queued + MORE_REQUESTS)
     idle, stuck = material.of(IDLE), material.of(STUCK)
+    open_threads = material.board.pulse.threads
     return Content(
         (
-            tile("Old rule, every model", tokens(old), unit="tokens"),
+            tile("Previous rule, every model", tokens(old), unit="tokens"),
             tile(f"{_short(IDLE)} now", tokens(idle.allowance_tokens), unit="tokens", sub="idle"),
             tile(f"{_short(STUCK)} now", tokens(stuck.allowance_tokens), unit="tokens", sub=f"wait {seconds(_wait_s(stuck))}"),
         ),
         (
-            f"The old rule counted the whole horde: {count(threads)} threads and {count(queued)} queued requests made "
+            f"The previous rule counted the whole horde: {count(threads)} threads and {count(queued)} queued requests made "
             f"{tokens(old)} tokens, for every model alike.",
+            f"These are the threads that the server reports; the Overview counts the {count(open_threads)} of workers that take "
+            "requests.",
             f"{_short(IDLE)} stands idle at {speed(idle.speed_tok_per_s)} tok/s; {_short(STUCK)} has a backlog of "
             f"{seconds(_wait_s(stuck))}. Both got {tokens(old)}.",
-            f"{count(MORE_REQUESTS)} more requests, all for one model, would have taken everybody down to {tokens(later)}.",
+            f"{count(MORE_REQUESTS)} more requests, all for one model, would have taken everybody from {tokens(old)} tokens to "
+            f"{tokens(later)}.",
             f"Measured by each model's own wait it is {tokens(idle.allowance_tokens)} and {tokens(stuck.allowance_tokens)}.",
         ),
         (_point(_short(IDLE), idle), _point(_short(STUCK), stuck)),
@@ -191,8 +201,8 @@ def _sizes(material: Material) -> Content:
             f"{speed(small.speed_tok_per_s)} tok/s, {seconds(_wait_s(small))}.",
             f"At 1,024 tokens one of them does not take it: {speed(large.speed_tok_per_s)} tok/s are left, the same queue lasts "
             f"{seconds(_wait_s(large))}, and {tokens(large.allowance_tokens)} tokens are free.",
-            f"At 2,048 tokens no worker takes it; the allowance is the floor, {tokens(huge.allowance_tokens)}, and kudos "
-            "would only queue it.",
+            f"At 2,048 tokens no worker takes it; the allowance is the floor, {tokens(huge.allowance_tokens)}, and kudos do "
+            "not help: they would only queue it.",
             f"The largest free request is {tokens(small.largest_free_request_tokens)} tokens: what a worker takes and the "
             "allowance covers at that same size.",
         ),
@@ -211,14 +221,19 @@ def _week(material: Material) -> Content:
         outcome: float(decisions.filter(decisions["outcome"] == outcome)["count_high"].sum())
         for outcome in ("free", "funded", "downgraded", "refused")
     }
+    funded = decisions.filter(decisions["outcome"] == "funded").group_by("requester").agg(pl.col("count_high").sum())
+    told_funded = ", ".join(
+        f"{count(number)} {word_text('requester', who)}" for who, number in funded.sort("requester").iter_rows()
+    )
     refused = finding_text(_finding(week, "refused"))
     moves = finding_text(_finding(week, "allowance_moves"))
     return Content(
         tuple(tile(outcome.capitalize(), count(number), unit="requests") for outcome, number in by_outcome.items()),
         (
             f"{bounds_text(week.exported.counted)} decisions: real arrivals, replayed; the people in them are made up.",
+            f"Funded: {told_funded}.",
             refused.sentence,
-            refused.details[0],
+            *refused.details[:2],
             moves.sentence,
         ),
     )
@@ -240,7 +255,7 @@ def _funded(material: Material) -> Content:
                 unit="%",
                 sub="as far as counts tell",
             ),
-            tile("Funded requests", count(held.funded.high), sub=f"of {count(registered.total.high)} registered"),
+            tile("Funded by registered accounts", count(held.funded.high), sub=f"of {count(registered.total.high)} registered"),
         ),
         (told.sentence, *told.details[:3]),
     )
@@ -252,6 +267,7 @@ def _setting(material: Material) -> Content:
     stuck, busy = material.of(STUCK), material.of(BUSY)
     answer = what_if(material.reviewed().exported.decisions, settings, changed)
     at_floor = free_output_allowance(_wait_s(stuck), changed)
+    taken = measure(make_board(material.board.snapshot, changed).fleet, stuck.models, 80).largest_free_request_tokens
     on_slope = free_output_allowance(_wait_s(busy), changed)
     refused = bounds_text(answer.after["refused"])
     return Content(
@@ -268,42 +284,47 @@ def _setting(material: Material) -> Content:
         (
             f"A floor of {tokens(FLOOR_TRIED_TOKENS)} tokens lifts {_short(STUCK)} from {tokens(stuck.allowance_tokens)} to "
             f"{tokens(at_floor)} and {_short(BUSY)} from {tokens(busy.allowance_tokens)} to {tokens(on_slope)}.",
+            f"An allowance is no worker: the largest free request on {_short(STUCK)} was "
+            f"{tokens(stuck.largest_free_request_tokens)} tokens and is {tokens(taken)}.",
             f"Of {bounds_text(answer.counted)} requests of the week {bounds_text(answer.before['refused'])} were refused; it "
             f"would have been {refused}.",
             "The counts hold the waits as they were. What is freed queues too, and makes others wait: that only a replay shows.",
-            "The replay lays the same change over real arrivals, with today's settings beside it.",
+            "The replay lays the same change over real arrivals, with today's settings beside it: read what expires and who "
+            "fares worse before what is refused.",
         ),
         (),
     )
 
 
-def _held(price: Price, reserve: int) -> Reservation:
-    ask = Ask(api="chat", model=price.model, body_bytes=BODY_BYTES, limit_tokens=ASKED_TOKENS)
-    return reserve_cost(ask, price, output_tokens=reserve)
-
-
 def _budget(material: Material) -> Content:
-    inputs = Known((RealInput(BODY_BYTES // 4),) * OPEN_REQUESTS)
+    ask = read_request(material.request, model=None)
 
-    def bound(reserve: int) -> tuple[int, int]:
-        held = _held(material.price, reserve)
-        return held.hold_pico, worst_case([held] * OPEN_REQUESTS, inputs=inputs).stated_pico
+    def bound(reserve: int) -> tuple[Reservation, str, str]:
+        held = reserve_cost(ask, material.price, output_tokens=reserve)
+        declared, certain = (worst_case([held] * OPEN_REQUESTS, inputs=of).stated_pico for of in (Declared(), Certain()))
+        return held, money_text(declared), money_text(certain)
 
-    (hold, over), (full_hold, full_over) = bound(4_096), bound(ASKED_TOKENS)
-    dollars = {pico: f"${to_usd(pico):f}" for pico in (hold, hold * OPEN_REQUESTS, over, full_hold, full_over)}
+    (some, over, over_full_inputs), (whole, whole_over, whole_over_full_inputs) = (
+        bound(RESERVED_TOKENS),
+        bound(HELD_IN_FULL_TOKENS),
+    )
+    if some.limit_tokens is None:
+        raise ValueError("the example request limits its output")
+    hold, whole_hold = f"${exact_usd(some.hold_pico)}", f"${exact_usd(whole.hold_pico)}"
     return Content(
         (
-            tile("Held for one request", dollars[hold]),
-            tile(f"Over, at most, with {OPEN_REQUESTS} open", dollars[over]),
-            tile("The same, all of it held", dollars[full_over], sub=f"holds {dollars[full_hold]} each"),
+            tile("Held for one request", hold),
+            tile(f"Over, at most, with {OPEN_REQUESTS} open", over, sub="if inputs are at most 1.7 × the estimate"),
+            tile("The same, all of it held", whole_over, sub=f"holds {whole_hold} each"),
         ),
         (
-            f"A request of {count(BODY_BYTES)} bytes that asks for {tokens(ASKED_TOKENS)} tokens holds its input and at most "
-            f"4,096 tokens of output: {dollars[hold]}.",
-            f"With {OPEN_REQUESTS} such requests open, {dollars[hold * OPEN_REQUESTS]} are held, and the limit can be passed by "
-            f"{dollars[over]} at most.",
-            f"Holding all {tokens(ASKED_TOKENS)} tokens makes that {dollars[full_over]}, and refuses earlier: "
-            f"{dollars[full_hold]} are held for each.",
+            f"The request on the page has {count(ask.body_bytes)} bytes and asks for {count(some.choices)} answers of up to "
+            f"{tokens(some.limit_tokens)} tokens. Held are its input and at most {tokens(RESERVED_TOKENS)} tokens of each: "
+            f"{hold}.",
+            f"With {OPEN_REQUESTS} open like it, ${exact_usd(some.hold_pico * OPEN_REQUESTS)} are held, and they can go {over} "
+            f"over if inputs are at most 1.7 × the estimate; {over_full_inputs} if every input fills the context window.",
+            f"Holding all {tokens(HELD_IN_FULL_TOKENS)} tokens makes that {whole_over} and {whole_over_full_inputs}, for the "
+            f"input alone, and refuses earlier: {whole_hold} are held for each.",
             "A request without an output limit has no bound.",
         ),
     )

@@ -14,7 +14,7 @@ def rule_sentence(settings: AllowanceSettings) -> str:
     '4,096 up to an estimated wait of 60 s, falling to 512 at 300 s.'
     """
     return (
-        "How many output tokens each model gives free right now to a requester without kudos: "
+        "How many output tokens each model of the AI Horde gives free right now to a requester without kudos: "
         f"{count(settings.ceiling_tokens)} up to an estimated wait of {seconds(settings.wait_full_s)}, "
         f"falling to {count(settings.floor_tokens)} at {seconds(settings.wait_floor_s)}."
     )
@@ -31,7 +31,7 @@ def introduction(settings: AllowanceSettings, *, demo: bool) -> str:
 
 
 def headline(board: Board) -> str:
-    """Return the answer to "is text generation all right?" as one sentence, with the bad states and their number.
+    """Return the answer to "is text generation all right?" as one sentence, with every other state and its number.
 
     The allowance is measured at the size asked for, which the sentence says: a full allowance is no promise that a worker takes
     so large a request (:func:`explanations`). What is not known is counted as that, and never as none.
@@ -42,10 +42,13 @@ def headline(board: Board) -> str:
         return "No model is listed and no worker serves one"
     if unknown == models:
         return f"The allowance of {'the only model' if models == 1 else f'all {count(models)} models'} is not known"
-    tail = [(pulse.states["floor"], "at the floor"), (pulse.states["no_worker"], "without a worker")]
-    if not full:
-        takes = "takes no such request" if pulse.states["too_large"] == 1 else "take no such request"
-        tail.append((pulse.states["too_large"], takes))
+    takes = "takes no such request" if pulse.states["too_large"] == 1 else "take no such request"
+    tail = [
+        (pulse.states["falling"], "falling"),
+        (pulse.states["floor"], "at the floor"),
+        (pulse.states["no_worker"], "without a worker"),
+        (pulse.states["too_large"], takes),
+    ]
     asked = f"Asked for {count(board.max_length)} tokens, "
     if unknown and not full:
         sentence = f"the allowance of {count(unknown)} of {count(models)} models is not known"

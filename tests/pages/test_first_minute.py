@@ -23,7 +23,7 @@ def offers(shown: App) -> dict[str, tuple[str, dict[str, list[str]]]]:
 def test_the_overview_says_what_it_is_and_offers_four_ways_on(app: NewApp) -> None:
     shown = app().open()
     captions = [str(caption.value) for caption in shown.test.caption]
-    assert any(text.startswith("How many output tokens each model gives free right now") for text in captions)
+    assert any(text.startswith("How many output tokens each model of the AI Horde gives free right now") for text in captions)
     found = offers(shown)
     assert set(found) == {label for label, page in OFFERS.items() if page in FILES}
     assert {"See live data", "Try settings", "Take the workshop"} <= set(found)

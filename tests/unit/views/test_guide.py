@@ -12,12 +12,15 @@ from typing import Any
 import pytest
 
 from horde_policy.board.rows import make_board
-from horde_policy.budget import load_prices
+from horde_policy.budget import load_prices, reserve_cost
+from horde_policy.budget.body import read_request
 from horde_policy.review.findings import review_week
 from horde_policy.review.loading import DEMO_WEEK, load_exports
 from horde_policy.settings import AllowanceSettings
 from horde_policy.sources.demo import BUNDLED_FOLDER, DEMO_FOLDER
 from horde_policy.sources.recorded import load_recorded
+from horde_policy.views.budget_state import parse_budget_state
+from horde_policy.views.budget_words import worst_sentences
 from horde_policy.views.guide import BUSY, IDLE, OTHER_BACKEND, SEVERAL_SIZES, SHARED_NAME, STEPS, STUCK, link_query
 from horde_policy.views.guide_steps import NEEDS_WEEK, Content, Material, step_content
 from horde_policy.views.review_state import parse_review_state
@@ -25,6 +28,7 @@ from horde_policy.views.state import parse_view_state
 from tests.navigation import pages_of_the_app
 
 NOTES = (Path(__file__).parents[3] / "docs" / "workshop.md").read_text(encoding="utf-8")
+REQUEST = (BUNDLED_FOLDER / "prices" / "example-request.json").read_bytes().strip()
 NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
 
 
@@ -33,7 +37,7 @@ def contents() -> list[Content]:
     settings = AllowanceSettings()
     price = load_prices(BUNDLED_FOLDER / "prices" / "example-hosted.toml").price("large", at=datetime(2026, 1, 1, tzinfo=UTC))
     board = make_board(load_recorded(DEMO_FOLDER, kind="demo"), settings)
-    material = Material(board, price, review_week(load_exports([DEMO_WEEK]), settings))
+    material = Material(board, price, REQUEST, review_week(load_exports([DEMO_WEEK]), settings))
     return [step_content(step, material) for step in range(1, len(STEPS) + 1)]
 
 
@@ -92,6 +96,12 @@ def test_a_horde_wide_count_gives_one_figure_to_all(contents: list[Content]) -> 
     said(contents[0], f"{float(wait_s(STUCK)):.0f}", f"{allowance(wait_s(IDLE)):,}", allowance(wait_s(STUCK)))
 
 
+def test_the_threads_of_the_overview_stand_beside_those_of_the_server(contents: list[Content]) -> None:
+    shown = make_board(load_recorded(DEMO_FOLDER, kind="demo"), AllowanceSettings()).pulse.threads
+    assert shown != demo("performance")["text_thread_count"]
+    said(contents[0], shown)
+
+
 def test_the_curve(contents: list[Content]) -> None:
     said(contents[1], *(f"{allowance(Fraction(at)):,}" for at in (60, 180, 300)), f"{(4096 - 512) / 240:.1f}")
     said(contents[1], f"{float(wait_s(BUSY)):.0f}", f"{allowance(wait_s(BUSY)):,}")
@@ -120,6 +130,9 @@ def test_the_week_is_counted_from_its_files(contents: list[Content]) -> None:
     total = sum(counts.values())
     said(contents[4], *(f"{number:,.0f}" for number in counts.values()), f"{total:,.0f}")
     said(contents[4], f"{100 * counts['refused'] / total:.1f}")
+    funded = decisions.filter(decisions["outcome"] == "funded")
+    for who in ("registered", "shared_key"):
+        said(contents[4], f"{funded.filter(funded['requester'] == who)['count_low'].sum():,.0f}")
 
 
 def test_registered_waits_are_counted_from_their_histogram(contents: list[Content]) -> None:
@@ -139,6 +152,9 @@ def test_registered_waits_are_counted_from_their_histogram(contents: list[Conten
 
 def test_another_floor_keeps_every_order(contents: list[Content]) -> None:
     said(contents[6], f"{allowance(wait_s(STUCK), least=1024):,}", f"{allowance(wait_s(BUSY), least=1024):,}")
+    most = max(size for size in range(1, 1025) if pool(STUCK, size=size)[0])
+    free = min(most, allowance(wait_s(STUCK, size=most), least=1024))
+    assert f"was {free} tokens and is {free}." in contents[6].sentences[1], "a higher floor frees nothing that no worker takes"
     decisions = load_exports([DEMO_WEEK]).decisions
     freed_at_least = sum(
         row["count_low"]
@@ -150,12 +166,22 @@ def test_another_floor_keeps_every_order(contents: list[Content]) -> None:
     assert low <= high <= refused - freed_at_least, "what a floor of 1,024 covers is free for certain"
 
 
-def test_the_bound_of_a_budget(contents: list[Content]) -> None:
+def test_the_bound_of_a_budget_is_that_of_the_page_that_the_step_opens(contents: list[Content]) -> None:
     million = Decimal(1_000_000)
-    read, output = Decimal(40_000) / 4 * 3 / million, Decimal(15) / million
-    held = read + 4096 * output
-    over = 20 * (32_000 - 4096) * output
-    said(contents[7], *(f"{figure.normalize():f}" for figure in (held, 20 * held, over, read + 32_000 * output)))
+    answers, asked, output = json.loads(REQUEST)["n"], json.loads(REQUEST)["max_completion_tokens"], Decimal(15) / million
+    read = Decimal(len(REQUEST)) / 4 * 3 / million
+    held, whole = read + answers * 4096 * output, read + answers * asked * output
+    said(contents[7], *(f"{figure.normalize():f}" for figure in (held, 20 * held, whole)))
+    table = load_prices(BUNDLED_FOLDER / "prices" / "example-hosted.toml")
+    for link in STEPS[7].links:
+        state, notes = parse_budget_state(link.extra)
+        assert (notes, state.prices, state.alike) == ((), "example-hosted", 20)
+        ask = read_request(REQUEST, model=None)
+        shown = reserve_cost(
+            ask, table.price(str(ask.model), at=datetime(2026, 11, 29, tzinfo=UTC)), output_tokens=state.reserve_tokens
+        )
+        on_the_page = worst_sentences(shown, state.alike)[:2]
+        said(contents[7], *(sentence.split("can go $")[1].split(" over")[0] for sentence in on_the_page))
 
 
 # --- links and notes -----------------------------------------------------------------------------------------------------
@@ -208,6 +234,6 @@ def test_only_steps_about_the_week_need_it(contents: list[Content]) -> None:
     for step in range(1, len(STEPS) + 1):
         if step in NEEDS_WEEK:
             with pytest.raises(ValueError, match="week"):
-                step_content(step, Material(board, price))
+                step_content(step, Material(board, price, REQUEST))
         else:
-            assert step_content(step, Material(board, price)) == contents[step - 1]
+            assert step_content(step, Material(board, price, REQUEST)) == contents[step - 1]

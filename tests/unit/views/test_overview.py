@@ -1,3 +1,4 @@
+import re
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -46,7 +47,7 @@ def made_of(queues: list[float | None], *, size: int = 80, **changes: Any) -> Bo
         ([], "No model is listed and no worker serves one"),
         ([FULL], "Asked for 80 tokens, the only model gives the full allowance"),
         ([FULL, FULL], "Asked for 80 tokens, every one of 2 models gives the full allowance"),
-        ([FULL, 1800.0], "Asked for 80 tokens, 1 of 2 models gives the full allowance"),
+        ([FULL, 1800.0], "Asked for 80 tokens, 1 of 2 models gives the full allowance; 1 falling"),
         ([FLOOR, FLOOR, FULL, FULL], "Asked for 80 tokens, 2 of 4 models give the full allowance; 2 at the floor"),
         ([FLOOR, FLOOR], "Asked for 80 tokens, none of 2 models gives the full allowance; 2 at the floor"),
         ([FLOOR], "Asked for 80 tokens, the only model does not give the full allowance; 1 at the floor"),
@@ -83,6 +84,15 @@ def test_the_recorded_workers_without_a_list_are_not_said_to_give_nothing() -> N
     status = status_line(made.snapshot, name="x", state="ok", sentence="", now=AT)
     tile = pulse_tiles(made.pulse, status)[0]
     assert tile["sub"] == "4 too large, 8 unknown"
+
+
+@pytest.mark.parametrize("size", [80, 1024])
+def test_the_headline_accounts_for_every_model_of_the_demo(size: int) -> None:
+    made = board(size=size)
+    asked, full, models, *others = (
+        int(n.replace(",", "")) for n in re.findall(r"\d[\d,]*", headline(made).replace("tokens,", "tokens"))
+    )
+    assert (asked, full + sum(others)) == (size, models)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -138,7 +148,7 @@ def test_each_state_of_the_demo_is_named_and_the_bad_ones_in_its_headline() -> N
     made = board()
     assert sum(made.pulse.states.values()) == made.pulse.models
     assert all(made.pulse.states[state] for state in made.pulse.states), "the demo shows every state"
-    assert headline(made).endswith("; 2 at the floor, 1 without a worker, 1 not known")
+    assert headline(made).endswith("; 6 falling, 2 at the floor, 1 without a worker, 1 takes no such request, 1 not known")
     status = status_line(made.snapshot, name="x", state="ok", sentence="", now=AT)
     tile = pulse_tiles(made.pulse, status)[0]
     assert tile["sub"] == "6 falling, 1 too large, 1 unknown"

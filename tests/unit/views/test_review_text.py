@@ -105,7 +105,7 @@ def test_the_sentence_of_refusals_by_hand() -> None:
     text = finding_text(review_week(replace(NOTHING, decisions=rows), DEFAULT).sections[0].findings[0])
     assert text.sentence == "20.0 % of all text requests were refused: 20."
     assert text.details == (
-        "Most of them, 15, were anonymous requests for 513 to 1,024 tokens, of which 100 % were refused.",
+        "The largest group, 15, were anonymous requests for 513 to 1,024 tokens, of which 100 % were refused.",
         "At the floor of the allowance: 75.0 % of the refusals.",
         "Larger than the ceiling, so never free at any wait: 25.0 % of the refusals.",
     )
