@@ -40,9 +40,9 @@ INTRODUCTION: Final = (
 )
 
 ALTERNATIVE_WORDS: Final[dict[str, tuple[str, str]]] = {
-    "full": ("hold all", "B11: hold the whole output limit. Only the input error is left over the limit; refuses earliest."),
-    "input": ("input only", "B12: hold the input alone. Each open request can go one full output over the limit."),
-    "stop": ("stop streams", "B13: count output while it streams, and stop every stream when the limit is reached."),
+    "full": ("hold all", "Hold the whole output limit. Only the input error is left over the limit; refuses earliest."),
+    "input": ("input only", "Hold the input alone. Each open request can go one full output over the limit."),
+    "stop": ("stop streams", "Count output while it streams, and stop every stream when the limit is reached."),
 }
 """Alternative → its short name, and what it does."""
 
@@ -222,11 +222,11 @@ def worst_sentences(held: Reservation, alike: int) -> list[str]:
         worst = worst_case([held] * alike, inputs=assumption)
         stated = worst.stated_pico
         if worst.unbounded:
-            return [f"{many}: unbounded, since there is no output limit and the price table declares no ceiling (B8)."]
+            return [f"{many}: unbounded, since there is no output limit and the price table declares no ceiling."]
         if worst.input_unbounded:
             found.append(f"{many} can go {money_text(stated)} over, not counting input: the table states no context window.")
         else:
-            found.append(f"{many} can go {money_text(stated)} over, {words} (B7, {worst.kind} input).")
+            found.append(f"{many} can go {money_text(stated)} over, {words} ({worst.kind} input).")
     gap = gap_ratio(held)
     if gap is not None:
         times = gap.quantize(Decimal("0.01"), ROUND_UP)
