@@ -19,7 +19,8 @@ __all__ = ["show_board"]
 
 SQUARES = (
     "By size: the fuller a square, the more of the ceiling is free at that size; – too large for every worker online, "
-    "× no worker online, ? not known. A bar's solid part is what is free at worst, its hatched part what the named wait gives beyond that."
+    "× no worker online, ? not known. A bar's solid part is what is free at worst, "
+    "its hatched part what the named wait gives beyond that."
 )
 """What the marks of the board's squares and bars mean."""
 
