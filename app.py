@@ -44,6 +44,7 @@ SECTIONS = {
             ":material/summarize:",
             "What did the production week show?",
             live=False,
+            status=False,
         ),
         shell.PageEntry(
             PAGES / "review" / "decisions.py",
@@ -52,6 +53,7 @@ SECTIONS = {
             ":material/rule:",
             "Who got what, and what would another ceiling or floor have given?",
             live=False,
+            status=False,
         ),
         shell.PageEntry(
             PAGES / "review" / "waits.py",
@@ -60,6 +62,7 @@ SECTIONS = {
             ":material/hourglass_top:",
             "Were the estimates honest, and what did payers wait?",
             live=False,
+            status=False,
         ),
     ],
     "Lab": [
@@ -76,6 +79,7 @@ SECTIONS = {
             "Sweep",
             ":material/grid_on:",
             "Which settings should be chosen, how sure is that, and what would it cost?",
+            status=False,
         ),
         shell.PageEntry(
             PAGES / "lab" / "budget.py",
@@ -83,6 +87,8 @@ SECTIONS = {
             "Budget",
             ":material/account_balance_wallet:",
             "What does a hard budget refuse, how far can it be overspent, and who holds what now?",
+            live=False,
+            status=False,
         ),
     ],
     "Learn": [

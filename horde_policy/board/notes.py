@@ -72,7 +72,7 @@ def _on_nobody(fleet: Fleet, pool: Pool, eligible: tuple[Worker, ...], max_lengt
         return
     floor = fleet.settings.floor_tokens
     if not pool.workers:
-        yield Note("no_worker", f"{_why_no_worker(fleet, pool.models)}: the allowance is the floor, {floor:,} tokens (A5).")
+        yield Note("no_worker", f"{_why_no_worker(fleet, pool.models)}: the allowance is the floor, {floor:,} tokens.")
         return
     context = max(pool.context_tokens, max_length)
     levels = pool.levels
@@ -83,7 +83,7 @@ def _on_nobody(fleet: Fleet, pool: Pool, eligible: tuple[Worker, ...], max_lengt
         most = f"the largest context declared is {max(contexts):,}" if contexts else "none declares its sizes"
     count = len(pool.workers)
     who = "Its only open worker does not take" if count == 1 else f"None of its {count:,} open workers takes"
-    text = f"{who} {max_length:,} tokens at a context of {context:,}; {most}: the allowance is the floor, {floor:,} tokens (A5)."
+    text = f"{who} {max_length:,} tokens at a context of {context:,}; {most}: the allowance is the floor, {floor:,} tokens."
     short_of_context = any(worker.max_length is not None and worker.max_length >= max_length for worker in pool.workers)
     yield Note("context_too_large" if short_of_context else "too_large", text)
 
@@ -135,7 +135,7 @@ def _on_the_workers(fleet: Fleet, pool: Pool, eligible: tuple[Worker, ...]) -> I
     if assumed:
         who = _of(assumed, len(eligible), "eligible worker", ("is unmeasured and counts", "are unmeasured and count"))
         each = " each" if assumed > 1 else ""
-        yield Note("unmeasured", f"{who} {fleet.settings.assumed_speed_tok_per_s:g} tok/s{each} (A8).")
+        yield Note("unmeasured", f"{who} {fleet.settings.assumed_speed_tok_per_s:g} tok/s{each}.")
 
 
 def _on_time(
@@ -144,13 +144,13 @@ def _on_time(
     slow = sum(not finishes_in_time(max_length, (worker,), fleet.settings) for worker in eligible)
     if slow:
         who = _of(slow, len(eligible), "eligible worker", ("could", "could"))
-        yield Note("cannot_finish", f"{who} not finish {max_length:,} tokens within the {JOB_TIME_LIMIT_S:g} s of a job (A32).")
+        yield Note("cannot_finish", f"{who} not finish {max_length:,} tokens within the {JOB_TIME_LIMIT_S:g} s of a job.")
     if largest_free_tokens is not None and not finishes_in_time(
         largest_free_tokens, pool.eligible(largest_free_tokens), fleet.settings
     ):
         text = (
             f"No worker that takes the largest free request, {largest_free_tokens:,} tokens, could finish it within the "
-            f"{JOB_TIME_LIMIT_S:g} s of a job (A32)."
+            f"{JOB_TIME_LIMIT_S:g} s of a job."
         )
         yield Note("largest_free_cannot_finish", text)
 
@@ -161,7 +161,7 @@ def _on_sharing(fleet: Fleet, models: tuple[str, ...], eligible: tuple[Worker, .
     sharing, also = fleet.also_served(eligible, models)
     if also:
         who = _of(sharing, len(eligible), "eligible worker", ("also serves", "also serve"))
-        text = f"{who} {_names(also)}: what waits there can lengthen this wait, and counts at high only (A10)."
+        text = f"{who} {_names(also)}: what waits there can lengthen this wait, and counts at high only."
         yield Note("shared_workers", text)
     if fleet.listed is not None:
         unlisted = [model for model in also if model not in fleet.listed]

@@ -275,7 +275,7 @@ def why_different(answer: DryRunAnswer, ours: Ours | None, snapshot: Snapshot | 
 
 def _old_rule_reasons(answer: DryRunAnswer, snapshot: Snapshot | None) -> list[str]:
     told = [
-        "The sentence is the previous rule's (A29): it counts requests and threads of the whole horde, from 256 to 512 tokens, "
+        "The sentence is the previous rule's: it counts requests and threads of the whole horde, from 256 to 512 tokens, "
         "and knows nothing of this model's queue."
     ]
     performance = None if snapshot is None else snapshot.performance
@@ -299,9 +299,7 @@ def _reading_reasons(answer: DryRunAnswer, ours: Ours) -> list[str]:
             "The server sees the queue ahead of this very request by its priority; the list says only what is queued in all."
         )
     if found.unmeasured_workers:
-        told.append(
-            f"{found.unmeasured_workers} of its eligible workers have done no job yet and count at an assumed speed (A8)."
-        )
+        told.append(f"{found.unmeasured_workers} of its eligible workers have done no job yet and count at an assumed speed.")
     if ours.outcome == "no_eligible_worker" or answer.outcome == "no_eligible_worker":
         told.append("Which workers are online is known to the server by the second, and to the public list by the half minute.")
     told.append(f"Our figures are {max(0.0, ours.age_s):.0f} s old, and the server's own caches add up to {CACHES_S:.0f} s.")

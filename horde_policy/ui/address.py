@@ -32,6 +32,7 @@ __all__ = [
 
 _OF_REVIEW = frozenset(parameter.name for parameter in REVIEW_PARAMETERS)
 _SEEN = "address.seen"
+_PAGE = "address.page"
 _SEEDED = "address.seeded"
 _NOTICES = "address.notices"
 
@@ -99,10 +100,18 @@ def links(state: ViewState) -> Links:
     return Links(state, deployment_settings())
 
 
-def begin_run() -> None:
-    """Note whether the URL has changed since the last run; call once, before any widget."""
+def begin_run(page: str = "") -> None:
+    """Note whether the URL has changed since the last run, which was of ``page`` or another; call once, before any widget.
+
+    Streamlit hands the query of a link that leads to the page itself to the script, but leaves the browser's address as it was;
+    so the query is written again. The browser takes it for a new entry of its history only where it differs from its address.
+    """
     query = query_text(_query())
-    if st.session_state.get(_SEEN) != query:
+    seen = st.session_state.get(_SEEN)
+    if seen is not None and seen != query and st.session_state.get(_PAGE) == page:
+        st.query_params.from_dict(_query())
+    st.session_state[_PAGE] = page
+    if seen != query:
         st.session_state[_SEEN] = query
         st.session_state[_SEEDED] = []
 

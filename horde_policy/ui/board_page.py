@@ -17,6 +17,13 @@ from horde_policy.views.words import filtered_note
 
 __all__ = ["show_board"]
 
+SQUARES = (
+    "By size: the fuller a square, the more of the ceiling is free at that size; – too large for every worker online, "
+    "× no worker online, ? not known. A bar's solid part is what is free at worst, "
+    "its hatched part what the named wait gives beyond that."
+)
+"""What the marks of the board's squares and bars mean."""
+
 
 def show_board(opened: Opened, sparks: Mapping[str | None, Cell]) -> None:
     """Show one row a model that the filters leave, each a link to its page, and offer the same rows as files.
@@ -36,6 +43,7 @@ def show_board(opened: Opened, sparks: Mapping[str | None, Cell]) -> None:
         target="model",
         ceiling=board.settings.ceiling_tokens,
     )
+    st.caption(SQUARES)
     with st.container(horizontal=True, vertical_alignment="center"):
         if state.wall:
             st.button("Leave the wall screen", key="overview.wall", on_click=_set_wall, args=(False,), type="tertiary")

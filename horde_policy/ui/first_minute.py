@@ -11,8 +11,8 @@ __all__ = ["show_offers"]
 
 
 def show_offers(opened: Opened) -> None:
-    """Show four ways on, where the figures are the demo's; nothing on a screen on a wall."""
-    if opened.snapshot.source_kind != "demo" or opened.state.wall:
+    """Show four ways on, where the figures are the demo's; nothing on a wall's screen or in a workshop."""
+    if opened.snapshot.source_kind != "demo" or opened.state.wall or opened.state.step:
         return
     base = address.deployment_settings()
     configured = live.source_labels()

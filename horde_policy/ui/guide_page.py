@@ -102,8 +102,8 @@ def show_step(state: ViewState) -> None:
         st.markdown("**See it on the real pages**")
         for link in step.links:
             query = link_query(link, number, address.deployment_settings())
-            link_to(link.page, escape_markdown(link.label), query, icon=":material/open_in_new:")
-        st.caption("Each opens with everything set; opening it again is the reset.")
+            link_to(link.page, escape_markdown(link.label), query, icon=":material/arrow_forward:")
+        st.caption("Each opens with everything set; the same link in the bar on top of the page sets it again.")
     if content.points:
         settings = AllowanceSettings()
         figure = fig_named_points(content.points, settings, theme_mode())

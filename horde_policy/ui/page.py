@@ -7,6 +7,7 @@ import streamlit as st
 from horde_policy.board.rows import Board
 from horde_policy.frames.snapshot import Snapshot
 from horde_policy.ui import address, cache, live
+from horde_policy.ui.shell import here, link_to
 from horde_policy.ui.tables import show_grid
 from horde_policy.views.exports import Stamp
 from horde_policy.views.grid import Column, Row, name_cell
@@ -60,6 +61,7 @@ def open_source() -> Opened:
         st.stop()
     if seen.snapshot is None:
         show_no_data(seen)
+        show_way_back(state)
         st.stop()
     board = cache.board_of(
         seen.snapshot,
@@ -82,6 +84,13 @@ def show_no_data(seen: live.Seen) -> None:
         title="No figures yet",
         icon=":material/cloud_off:",
     )
+
+
+def show_way_back(state: ViewState) -> None:
+    """Lead back to the demo, which needs no network, from a source without figures; nothing on a screen on a wall."""
+    if state.source != "demo" and not state.wall:
+        query = state.changed(source="demo").query(address.deployment_settings())
+        link_to(here(), "Back to the demo", query, icon=":material/undo:")
 
 
 def show_problems(snapshot: Snapshot) -> None:

@@ -74,7 +74,7 @@ def show_estimates(opened: Opened) -> dict[str, tables.WaitGroup]:
         alt=distributions_alt(both, opened.settings),
         key=f"waits.both-{opened.key}",
     )
-    st.caption(POPULATIONS_DIFFER, help="Every creation with an eligible worker (A26) against every assignment (A27).")
+    st.caption(POPULATIONS_DIFFER, help="Every creation with an eligible worker against every assignment.")
     for name, series in (("estimated", "estimated waits"), ("measured", "measured queue waits")):
         if name not in found:
             st.info(f"The exports hold no {series}, so only one of the two is drawn.", icon=":material/do_not_disturb_on:")
@@ -173,7 +173,7 @@ def show_funded(opened: Opened) -> None:
     """Show the question about funded waits, its answer, and the bounds that it rests on."""
     st.header("What did funded requests wait, and is a per-request record needed?", anchor=False)
     st.caption(
-        "Queue waits do not say whether kudos were held (A28). All that is certain of funded ones are bounds, from the waits of "
+        "Queue waits do not say whether kudos were held. All that is certain of funded ones are bounds, from the waits of "
         "registered requesters and from how many of their assignments held nothing. Registered requesters only."
     )
     _ask(opened)

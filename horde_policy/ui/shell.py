@@ -13,13 +13,13 @@ import streamlit as st
 
 from horde_policy.errors import ConfigError
 from horde_policy.sources.secrets_file import unreadable_secrets
-from horde_policy.ui import address, controls, live
+from horde_policy.ui import address, components, controls, live
 from horde_policy.ui.sign_in import require_sign_in
 from horde_policy.views.guide import STEPS, link_query
 from horde_policy.views.state import ViewState
 from horde_policy.views.text import escape_markdown
 
-__all__ = ["PageEntry", "frame", "link_to", "navigation"]
+__all__ = ["PageEntry", "frame", "here", "link_to", "navigation"]
 
 FOLDER = Path(__file__).parent
 SIDEBAR_PX = 220
@@ -27,6 +27,9 @@ MARGINS = """<style>
 [data-testid="stMainBlockContainer"] { padding-left: clamp(0.9rem, 2.2vw, 2rem); padding-right: clamp(0.9rem, 2.2vw, 2rem); }
 [data-testid="stSidebarUserContent"] { padding-left: 0.9rem; padding-right: 0.9rem; }
 [data-testid="stCaptionContainer"] { color: inherit !important; opacity: 0.78; }
+:is(.st-key-shared-workshop, .st-key-overview-offers) [data-testid="stPageLink-NavLink"] { background: transparent; }
+:is(.st-key-shared-workshop, .st-key-overview-offers) [data-testid="stPageLink-NavLink"]:hover {
+  background: color-mix(in srgb, currentColor 10%, transparent); }
 .js-plotly-plot [class*="axislayer"] text, .js-plotly-plot .infolayer text[class$="title"] {
   fill: currentColor !important; fill-opacity: 0.78 !important; }
 [data-testid="stButtonGroup"] [aria-checked="true"], [data-testid="stButtonGroup"] [aria-checked="true"] *,
@@ -55,7 +58,8 @@ class PageEntry:
     """One page of the navigation: its file, its name in the address, its title, icon, and the question it answers.
 
     A page without ``controls`` chooses no source, size or settings: what it shows does not depend on them.
-    One that is not ``live`` shows no horde's source, so it has the settings alone.
+    One that is not ``live`` shows no horde's source, so it has the settings alone. One without a ``status`` line, which has the
+    copy of the link, has that beside its controls.
     """
 
     file: Path
@@ -65,6 +69,7 @@ class PageEntry:
     question: str
     controls: bool = True
     live: bool = True
+    status: bool = True
 
 
 def navigation(sections: Mapping[str, Sequence[PageEntry]]) -> "Navigation":
@@ -119,6 +124,11 @@ _current: ContextVar[Navigation] = ContextVar("navigation")
 """The navigation of the run that is going on; each run of a script has a thread, and so a context, of its own."""
 
 
+def here() -> str:
+    """Return the name in the address of the page that runs."""
+    return _current.get().here
+
+
 def link_to(page: str, label: str, query: Mapping[str, Sequence[str]], *, icon: str | None = None) -> None:
     """Draw a link to a page of this app by its name in the address; call while a page runs.
 
@@ -137,9 +147,11 @@ def show_workshop_bar(page: Navigation, state: ViewState) -> None:
     step, base = STEPS[state.step - 1], address.deployment_settings()
     with st.container(horizontal=True, vertical_alignment="center", key="shared.workshop", border=True):
         st.markdown(f"**Workshop, step {state.step} of {len(STEPS)}:** {escape_markdown(step.title)}", width="content")
-        for link in step.links:
-            if link.page == page.here:
-                link_to(link.page, escape_markdown(link.label), link_query(link, state.step, base), icon=":material/restart_alt:")
+        resets = [link for link in step.links if link.page == page.here]
+        if resets:
+            st.caption("Set the page to:", width="content")
+        for link in resets:
+            link_to(link.page, escape_markdown(link.label), link_query(link, state.step, base), icon=":material/restart_alt:")
         link_to(GUIDE, "Back to the guide", state.shared_query(base), icon=":material/school:")
 
 
@@ -155,7 +167,7 @@ def frame(sections: Mapping[str, Sequence[PageEntry]]) -> Navigation:
     )
     st.logo(str(FOLDER / "wordmark.svg"), icon_image=str(FOLDER / "mark.svg"), size="large")
     require_sign_in()
-    address.begin_run()
+    address.begin_run(page.here)
     try:
         state, notes = address.read_state()
     except ConfigError as error:
@@ -168,7 +180,7 @@ def frame(sections: Mapping[str, Sequence[PageEntry]]) -> Navigation:
     page.draw(state)
     show_workshop_bar(page, state)
     if page.entry.controls:
-        _show_controls(state, live_source=page.entry.live)
+        _show_controls(state, page.entry)
     unreadable = unreadable_secrets(st.config.get_option("secrets.files"))
     problems = (problem.text for problem in (*unreadable, *live.source_problems()))
     # What a link or the configuration says may hold anything: it is shown as text and never as Markdown.
@@ -177,10 +189,12 @@ def frame(sections: Mapping[str, Sequence[PageEntry]]) -> Navigation:
     return page
 
 
-def _show_controls(state: ViewState, *, live_source: bool) -> None:
+def _show_controls(state: ViewState, entry: PageEntry) -> None:
     with st.container(horizontal=True, vertical_alignment="center", key="shared.controls"):
-        if live_source:
+        if entry.live:
             controls.source_chooser(live.source_labels(), state)
             controls.refresh_chooser(state)
             controls.size_chooser(state)
         controls.request_and_settings(state)
+        if not entry.status:
+            components.copylink(key="shared.copy", width="content")

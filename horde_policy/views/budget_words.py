@@ -267,11 +267,11 @@ def worst_sentences(held: Reservation, alike: int) -> list[str]:
         worst = worst_case([held] * alike, inputs=assumption)
         stated = worst.stated_pico
         if worst.unbounded:
-            return [f"{many}: unbounded, since there is no output limit and the price table declares no ceiling (B8)."]
+            return [f"{many}: unbounded, since there is no output limit and the price table declares no ceiling."]
         if worst.input_unbounded:
             found.append(f"{many} can go {money_text(stated)} over, not counting input: the table states no context window.")
         else:
-            found.append(f"{many} can go {money_text(stated)} over, {words} (B7, {worst.kind} input).")
+            found.append(f"{many} can go {money_text(stated)} over, {words} ({worst.kind} input).")
     gap = gap_ratio(held)
     if gap is not None:
         times = gap.quantize(Decimal("0.01"), ROUND_UP)

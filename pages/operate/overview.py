@@ -16,7 +16,9 @@ if banner:
     st.warning(banner, icon=":material/construction:")
 st.title(overview_words.headline(board), anchor=False)
 introduction = overview_words.introduction(board.settings, demo=opened.snapshot.source_kind == "demo")
-st.caption(" ".join([introduction, *overview_words.explanations(board)]))
+words = " ".join([introduction, *overview_words.explanations(board)])
+if not opened.state.step:  # a room that opens the board wants to see the board; the words stand under it
+    st.caption(words)
 show_offers(opened)
 tiles = overview.pulse_tiles(pulse, opened.status, ticking=opened.state.refresh_s > 0)
 components.pulse(key="overview.pulse", data={"tiles": tiles})
@@ -27,6 +29,8 @@ if not opened.state.wall:
 if not opened.state.wall and not isinstance(past, str):
     choose_range(opened.state, past)
 board_page.show_board(opened, past_page.sparks(opened, past))
+if opened.state.step:
+    st.caption(words)
 if not opened.state.wall:
     past_page.show_states(opened, past)
     past_page.show_changes(opened, past)

@@ -39,3 +39,19 @@ def test_a_configured_horde_is_the_live_one(app: NewApp, monkeypatch: pytest.Mon
 def test_the_wall_and_other_sources_offer_nothing(app: NewApp) -> None:
     assert offers(app().open(wall="1")) == {}
     assert offers(app().open(source="recorded-snapshot")) == {}
+    assert offers(app().open(step="1")) == {}
+
+
+def test_a_workshop_opens_the_board_with_the_words_under_it(app: NewApp) -> None:
+    shown = app().open(step="1")
+    captions = [str(caption.value) for caption in shown.test.caption]
+    intro = next(n for n, text in enumerate(captions) if text.startswith("How many output tokens"))
+    assert intro > next(n for n, text in enumerate(captions) if text.startswith("By size:"))
+
+
+def test_a_source_without_figures_leads_back_to_the_demo(app: NewApp, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HORDE_URL", "http://127.0.0.1:9/api")
+    shown = app().open(source="horde", size="1024")
+    back = [e.proto for e in shown.test.get("page_link") if e.proto.label == "Back to the demo"]
+    assert [parse_qs(link.query_string) for link in back] == [{"size": ["1024"]}]
+    assert not [e for e in app().open().test.get("page_link") if e.proto.label == "Back to the demo"]

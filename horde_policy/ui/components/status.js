@@ -2,18 +2,6 @@
 
 const instances = new WeakMap()
 
-const copyLink = async (button) => {
-  const link = window.location.href
-  try {
-    await navigator.clipboard.writeText(link)
-    button.textContent = "Link copied"
-  } catch {
-    // No clipboard without a secure context: offer the link for copying by hand.
-    window.prompt("Copy this link", link)
-  }
-  setTimeout(() => { button.textContent = "Copy link" }, 2000)
-}
-
 const show = (part, data) => {
   part.kind.textContent = data.failing ? "failing" : data.label
   part.kind.className = `kind ${data.failing ? "failing" : data.kind}`

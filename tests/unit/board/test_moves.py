@@ -56,7 +56,7 @@ def test_a_worker_lost_leaves_the_pool_and_the_last_one_leaves_the_floor() -> No
     assert (none.state, none.allowance_tokens, none.notes[0].text) == (
         "no_worker",
         512,
-        "No worker of the list serves it: the allowance is the floor, 512 tokens (A5).",
+        "No worker of the list serves it: the allowance is the floor, 512 tokens.",
     )
 
 

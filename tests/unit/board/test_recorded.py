@@ -70,12 +70,12 @@ def test_unmeasured_workers_count_ten_tokens_per_second_and_say_so() -> None:
     found = measure(fleet_of("joined_no_jobs_yet"), ("koboldcpp/Cydonia-24B-v4.1",), 512)
     assert (found.speed_tok_per_s, found.unmeasured_workers, found.allowance_tokens) == (20.0, 2, 4096)
     text = next(note.text for note in found.notes if note.code == "unmeasured")
-    assert text == "2 of 2 eligible workers are unmeasured and count 10 tok/s each (A8)."
+    assert text == "2 of 2 eligible workers are unmeasured and count 10 tok/s each."
 
 
 def test_a_model_whose_only_worker_is_in_maintenance_has_its_row_and_the_floor() -> None:
     found = measure(fleet_of("snapshot"), ("koboldcpp/gemma-3-27b-it",), 80)
     assert (found.state, found.allowance_tokens, found.queued_tokens, found.waits) == ("no_worker", 512, None, None)
     assert found.notes[0].text == (
-        "Its only worker takes no work of strangers (1 in maintenance): the allowance is the floor, 512 tokens (A5)."
+        "Its only worker takes no work of strangers (1 in maintenance): the allowance is the floor, 512 tokens."
     )

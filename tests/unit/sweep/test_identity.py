@@ -14,6 +14,7 @@ PACKAGE = Path(horde_policy.__file__).parent
 NOT_DECIDING = {
     "errors",  # the words of refusals
     "frames.input_columns", "frames.schemas", "sweep.inputs",  # reading, whose outcome is in the inputs' digest
+    "replay.fleets", "policy.worker", "frames.snapshot", "frames.workers",  # the fleet as it is read and moved
     "sweep.axes", "sweep.grid",  # which settings are tried, which are in the key
     "frames.runs", "replay.run_frame",  # a run as a frame, which a sweep does not make
     "replay",  # names its parts only

@@ -233,7 +233,7 @@ def test_what_many_alike_can_go_over_is_the_rounded_sum_and_not_the_sum_of_round
     # budgets.md case 1: 20 × 27,904 × 15 = 8,371,200 µ$, here with the declared input 20 × 7,000 × 3 = 420,000 µ$ more
     held = reserve_cost(Ask(api="chat", model="large", body_bytes=40_000, limit_tokens=32_000), PRICES.price("large"))
     sentences = words.worst_sentences(held, 20)
-    assert sentences[1] == "20 open like it can go $8.7912 over, if inputs are at most 1.7 × the estimate (B7, declared input)."
+    assert sentences[1] == "20 open like it can go $8.7912 over, if inputs are at most 1.7 × the estimate (declared input)."
     assert sentences[2] == "Without counting open requests: at most 4.58 × the limit over, for their output."
     assert words.exact_usd(10**12 * 1_234 + 1) == "1,234.000000000001"
 
