@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 PORT   ?= 8501
-JOBS   ?= 2
+JOBS   ?= 4
 
 .PHONY: run test check lint types unit bench soak lock system clean format screenshots
 

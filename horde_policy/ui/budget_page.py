@@ -133,7 +133,7 @@ def show_details(result: Replayed) -> None:
         key="budget.settings",
         alt="Each size of the reservation and each alternative: refused requests, use of the budget, overspend and worst case",
     )
-    st.caption("The worst case here is after the fact, with the real input. Unbounded: " + words.with_links("see B8."))
+    st.caption("The worst case here is after the fact, with the real input. Without an output limit a request has no bound.")
 
 
 def show_rules() -> None:

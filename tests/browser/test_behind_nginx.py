@@ -119,7 +119,7 @@ def test_pages_open_by_their_links_and_over_a_websocket(proxied: App, view: Call
 def test_links_controls_and_the_first_page_stay_below_the_path(proxied: App, view: Callable[..., Viewer]) -> None:
     viewer = view(proxied)
     viewer.open("").board()
-    viewer.page.locator("tbody tr.opens td.name a").nth(1).click()
+    viewer.board_table.locator("tr.opens td.name a").nth(1).click()
     viewer.page.locator("h1", has_text="tokens").first.wait_for()
     assert re.match(rf"{re.escape(proxied.url)}/model\?m=", viewer.page.url)
     viewer.page.go_back()

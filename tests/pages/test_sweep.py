@@ -266,14 +266,14 @@ def test_a_cancel_keeps_what_is_done_and_going_on_ends_equal_to_the_bit(app: New
     def stopping(*args: Any, **options: Any) -> Sweep:
         told = options["progress"]
 
-        def stop_after_two(progress: SweepProgress) -> None:
+        def stop_after_one(progress: SweepProgress) -> None:
             told(progress)
             job = desk.job(key)
-            if progress.done >= 2 and job is not None:
+            if progress.done >= 1 and job is not None:
                 started.set()
                 job.cancelled.set()
 
-        return run_sweep(*args, **(options | {"progress": stop_after_two}))
+        return run_sweep(*args, **(options | {"progress": stop_after_one}))
 
     monkeypatch.setattr(sweep_desk, "run_sweep", stopping)
     shown = app().open("sweep", grid=SMALL, times="2")

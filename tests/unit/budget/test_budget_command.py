@@ -49,7 +49,7 @@ def test_replay_writes_the_run_and_prints_the_summary(tmp_path: Path, capsys: Ca
     for row in found["settings"]:  # dollars as exact decimals, never a binary float, and no name says another unit
         assert not [name for name in row if "pico" in name]
         money = {name: value for name, value in row.items() if name.endswith("_usd")}
-        assert set(money) == {"settled_usd", "overspend_usd", "bound_at_overspend_usd", "largest_bound_usd"}
+        assert set(money) == {"settled_usd", "overspend_usd", "bound_at_overspend_usd", "largest_bound_usd", "worst_over_usd"}
         paid = int(run.filter(pl.col("setting") == row["setting"])["cost_pico"].sum())
         assert money["settled_usd"] == f"{to_usd(paid):f}"
     assert BUDGET_RUN.checked(run).height == 6 * 300

@@ -202,7 +202,7 @@ def test_an_instant_without_a_zone_is_bad_input() -> None:
         (
             httpx.Response(302, headers={"Location": "https://login.example/"}),
             SourceUnavailable,
-            "redirects to another host, 'login.example'",
+            "redirects to another host, 'https://login.example'",
         ),
     ],
 )

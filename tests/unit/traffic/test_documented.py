@@ -28,5 +28,7 @@ def test_every_format_and_field_is_documented() -> None:
 def test_every_option_that_the_page_names_is_there() -> None:
     app = get_command(build_app())
     groups = [app.commands[name] for name in ("traffic", "fleet")]  # type: ignore[attr-defined]
-    there = {option for group in groups for command in group.commands.values() for one in command.params for option in one.opts}
+    commands = [command for group in groups for command in group.commands.values()]
+    commands += [app.commands[name] for name in ("replay", "sweep")]  # type: ignore[attr-defined]
+    there = {option for command in commands for one in command.params for option in one.opts}
     assert set(re.findall(r"--[a-z][a-z-]+", PAGE)) <= there

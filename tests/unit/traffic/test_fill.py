@@ -355,7 +355,7 @@ def test_a_rule_is_read_back_from_its_own_text(text: str) -> None:
         ("max_length=ladder,max_length=tight", "is named twice"),
         ("max_length=loose", "max_length: 'loose' must be tight, ladder, service_cap, client_setting"),
         ("max_length=ladder:5", "takes nothing behind the colon"),
-        ("max_length=service_cap:0", "max_length: 0 must be 1 to 16384"),
+        ("max_length=service_cap:0", "max_length: '0' must be a whole number of at least 1"),
         ("max_length=service_cap:-5", "must be a whole number"),
         ("max_length=service_cap:99999", "must be 1 to 16384"),
         ("max_length=client_setting:1/2", "must have a weight of at least 0 for each of 256/512/1024/2048/4096"),
