@@ -47,6 +47,9 @@ html { font-size: 19px; }
 
 BEAMER = """<style>
 html { font-size: clamp(15px, 1.6vw, 21px); }
+[data-testid="stMainBlockContainer"] { padding-top: 4.2rem; }
+.st-key-guide-head h1 { padding: 0; }
+.st-key-guide-links [data-testid="stPageLink-NavLink"] { background: transparent; }
 </style>"""
 """For a page that is shown to a room."""
 
@@ -152,7 +155,7 @@ def show_workshop_bar(page: Navigation, state: ViewState) -> None:
             st.caption("Set the page to:", width="content")
         for link in resets:
             link_to(link.page, escape_markdown(link.label), link_query(link, state.step, base), icon=":material/restart_alt:")
-        link_to(GUIDE, "Back to the guide", state.shared_query(base), icon=":material/school:")
+        link_to(GUIDE, "Back to the guide", state.shared_query(base, answers=True), icon=":material/school:")
 
 
 def frame(sections: Mapping[str, Sequence[PageEntry]]) -> Navigation:

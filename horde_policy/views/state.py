@@ -117,6 +117,8 @@ class ViewState:
         Whether the page is meant for a screen on a wall: large, without controls.
     step
         The step of the workshop that is being held, 0 for none; it goes along to every page.
+    answers
+        Whether the guide shows the step's figures, and not the question alone.
     traffic, hours, copies, keep_percent, fill
         The traffic of a replay: its key, hours from and to after its first request (empty: all of it), how often it is
         superposed, which share of it is kept, the fill rule in words.
@@ -156,6 +158,7 @@ class ViewState:
     descending: bool = False
     wall: bool = False
     step: int = 0
+    answers: bool = False
     traffic: str = "ragpulse_week1"
     hours: tuple[float, ...] = (24.0, 48.0)
     copies: int = 60
@@ -387,6 +390,7 @@ PARAMETERS: Final[tuple[Parameter, ...]] = (
     Parameter("descending", "descending", _flag, _bit, shared=False),
     Parameter("wall", "wall", _flag, _bit, shared=False),
     Parameter("step", "step", _whole(0, WORKSHOP_STEPS), _one),
+    Parameter("answers", "answers", _flag, _bit, shared=False),
     Parameter("traffic", "traffic", _chosen, _one, shared=False),
     Parameter("hours", "hours", _hours, lambda hours: (hours_text(hours),), shared=False),
     Parameter("copies", "copies", _whole(1, MOST_COPIES), _one, shared=False),
