@@ -13,7 +13,7 @@ import streamlit as st
 
 from horde_policy.errors import ConfigError
 from horde_policy.sources.secrets_file import unreadable_secrets
-from horde_policy.ui import address, components, controls, live
+from horde_policy.ui import address, controls, live
 from horde_policy.ui.sign_in import require_sign_in
 from horde_policy.views.guide import STEPS, link_query
 from horde_policy.views.state import ViewState
@@ -61,8 +61,7 @@ class PageEntry:
     """One page of the navigation: its file, its name in the address, its title, icon, and the question it answers.
 
     A page without ``controls`` chooses no source, size or settings: what it shows does not depend on them.
-    One that is not ``live`` shows no horde's source, so it has the settings alone. One without a ``status`` line, which has the
-    copy of the link, has that beside its controls.
+    One that is not ``live`` shows no horde's source, so it has the settings alone.
     """
 
     file: Path
@@ -72,7 +71,6 @@ class PageEntry:
     question: str
     controls: bool = True
     live: bool = True
-    status: bool = True
 
 
 def navigation(sections: Mapping[str, Sequence[PageEntry]]) -> "Navigation":
@@ -199,5 +197,3 @@ def _show_controls(state: ViewState, entry: PageEntry) -> None:
             controls.refresh_chooser(state)
             controls.size_chooser(state)
         controls.request_and_settings(state)
-        if not entry.status:
-            components.copylink(key="shared.copy", width="content")
