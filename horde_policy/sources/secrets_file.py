@@ -10,7 +10,7 @@ __all__ = ["unreadable_secrets"]
 
 
 def unreadable_secrets(files: Iterable[Path | str]) -> tuple[Problem, ...]:
-    """Return a problem for each secrets file that is there and is no TOML; nothing of its content is repeated.
+    """Return a problem for each secrets file that is there and cannot be read or is no TOML; nothing of its content is repeated.
 
     Examples
     --------
@@ -21,9 +21,9 @@ def unreadable_secrets(files: Iterable[Path | str]) -> tuple[Problem, ...]:
 
 
 def _unreadable(file: Path) -> Problem | None:
-    if not file.is_file():
-        return None
     try:
+        if not file.is_file():
+            return None
         tomllib.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
         why = f"cannot be read: {error.strerror}"

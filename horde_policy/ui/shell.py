@@ -12,7 +12,6 @@ from pathlib import Path
 import streamlit as st
 
 from horde_policy.errors import ConfigError
-from horde_policy.sources.secrets_file import unreadable_secrets
 from horde_policy.ui import address, controls, live
 from horde_policy.ui.sign_in import require_sign_in
 from horde_policy.views.guide import STEPS, link_query
@@ -182,8 +181,7 @@ def frame(sections: Mapping[str, Sequence[PageEntry]]) -> Navigation:
     show_workshop_bar(page, state)
     if page.entry.controls:
         _show_controls(state, page.entry)
-    unreadable = unreadable_secrets(st.config.get_option("secrets.files"))
-    problems = (problem.text for problem in (*unreadable, *live.source_problems()))
+    problems = (problem.text for problem in live.source_problems())
     # What a link or the configuration says may hold anything: it is shown as text and never as Markdown.
     for text in (*notes, *address.take_notices(), *problems):
         st.warning(escape_markdown(text), icon=":material/info:")

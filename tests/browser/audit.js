@@ -68,10 +68,8 @@
     let below = page
     const colours = []
     for (const part of document.getElementById(pattern[1]).children) {
-      for (const property of ["fill", "stroke"]) {
-        const colour = painted(part, property, below)
-        if (colour) colours.push(colour)
-      }
+      const colour = painted(part, "stroke", below) ?? painted(part, "fill", below) // a stripe is a line, which encloses nothing
+      if (colour) colours.push(colour)
       if (part.tagName === "rect" && colours.length) below = colours.at(-1)
     }
     return [...out, ...colours]

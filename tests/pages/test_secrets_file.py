@@ -1,4 +1,4 @@
-"""A secrets file that cannot be read is told on the page, without its content, and costs no source."""
+"""A secrets file that cannot be read may ask for a sign-in: nothing of any page is shown, and nothing of the file."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from streamlit import config
 
+from horde_policy.ui import live
 from tests.pages.conftest import App
 
 NewApp = Callable[[], App]
@@ -21,17 +22,46 @@ def secrets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return file
 
 
-def told(app: NewApp) -> list[str]:
+def closed(app: NewApp, page: str) -> str:
+    """Return what a page says that shows nothing else."""
+    shown = app().open(page, source="demo")
+    shown.assert_well()
+    assert shown.title == "Whether to sign in cannot be read"
+    assert not shown.test.get("bidi_component")
+    assert not shown.test.get("page_link")
+    assert not shown.test.button
+    assert list(live._desk().pollers.started()) == [], "no source is asked"
+    (error,) = shown.test.error
+    return str(error.value).replace("\\", "").replace("\u2060", "")
+
+
+@pytest.mark.parametrize("page", ["overview", "budget"])
+def test_a_file_that_is_no_toml_shows_nothing_of_any_page(app: NewApp, secrets: Path, page: str) -> None:
+    secrets.write_text("this is = not toml ][ hunter2", encoding="utf-8")
+    error = closed(app, page)
+    assert error.startswith("secrets file .streamlit/secrets.toml is not TOML: at line 1")
+    assert "hunter2" not in error
+
+
+@pytest.mark.parametrize("forbidden", ["is_file", "read_text"])
+def test_a_file_that_may_not_be_read_shows_nothing_either(
+    app: NewApp, secrets: Path, monkeypatch: pytest.MonkeyPatch, forbidden: str
+) -> None:
+    secrets.write_text("", encoding="utf-8")
+    plain = getattr(Path, forbidden)
+
+    def refused(self: Path, *args: object, **given: object) -> object:
+        if self == secrets:
+            raise PermissionError(13, "Permission denied")
+        return plain(self, *args, **given)
+
+    monkeypatch.setattr(Path, forbidden, refused)
+    assert "cannot be read: Permission denied" in closed(app, "overview")
+
+
+def test_without_a_file_the_page_is_shown(app: NewApp, secrets: Path) -> None:
+    assert not secrets.exists()
     shown = app().open("overview", source="demo")
     shown.assert_well()
     assert shown.has_part("overview.board")
-    return [text.replace("\\", "").replace("\u2060", "") for text in shown.warnings]
-
-
-def test_a_file_that_is_no_toml(app: NewApp, secrets: Path) -> None:
-    assert told(app) == []
-    secrets.write_text("this is = not toml ][ hunter2", encoding="utf-8")
-    (warning,) = told(app)
-    assert warning.startswith("secrets file .streamlit/secrets.toml is not TOML: at line 1")
-    assert warning.endswith("nothing of it is in force: no address, no sign-in")
-    assert "hunter2" not in warning
+    assert shown.warnings == []
