@@ -18,7 +18,7 @@ from horde_policy.review.ranges import TimeRange
 from horde_policy.sources.prometheus import PrometheusClient, configured_prometheus
 from horde_policy.views.text import instant
 
-__all__ = ["ask_again", "asked", "asked_at", "server_name", "server_problem"]
+__all__ = ["ask_again", "asked", "asked_at", "last_asked", "server_name", "server_problem"]
 
 DAYS = 3
 """How far back a server is asked if no range is chosen: the operators of AI Horde keep raw series so long (horde.md §7.1)."""
@@ -95,6 +95,13 @@ def asked_at(span: TimeRange) -> datetime | None:
     """Return when the server was asked for a range; null if it was not."""
     found = _answers().found.get(span)
     return None if found is None else found[0]
+
+
+def last_asked() -> datetime | None:
+    """Return when the server last answered, for whatever range; null if it never did."""
+    answers = _answers()
+    with answers.lock:
+        return max((at for at, _ in answers.found.values()), default=None)
 
 
 def ask_again(span: TimeRange) -> None:

@@ -5,12 +5,14 @@ from datetime import datetime
 import streamlit as st
 
 from horde_policy.ui import address, history, live, uploads
+from horde_policy.ui.other_sources import other_sources
 from horde_policy.ui.tables import show_grid
 from horde_policy.views import sources
+from horde_policy.views.other_sources import OTHER_COLUMNS, other_rows
 from horde_policy.views.state import ViewState
 from horde_policy.views.text import escape_markdown, instant, shortened
 
-__all__ = ["figures", "show_history", "show_problems", "show_sources", "show_uploads"]
+__all__ = ["figures", "show_history", "show_others", "show_problems", "show_sources", "show_uploads"]
 
 
 def figures() -> tuple[tuple[sources.SourceFigures, ...], datetime]:
@@ -40,6 +42,17 @@ def show_sources(found: tuple[sources.SourceFigures, ...], state: ViewState, now
         target="sources",
     )
     st.caption(f"As of {instant(now)}. A source is asked only when somebody has chosen it; open a row to choose it.")
+
+
+def show_others(now: datetime) -> None:
+    """Show what other figures come from: exports, a Prometheus, the history, the ledger, the sweeps that are kept."""
+    st.header("What other pages' figures come from", anchor=False)
+    show_grid(
+        OTHER_COLUMNS,
+        other_rows(other_sources(now)),
+        key="sources.others",
+        alt="Sources that are no horde with their kind, the pages they are for, their state and what is wrong",
+    )
 
 
 def show_problems(found: tuple[sources.SourceFigures, ...]) -> None:

@@ -39,6 +39,7 @@ DEMO_FILE: Final = BUNDLED_FOLDER / "sweep" / "demo.parquet"
 UPLOAD: Final = "upload-"
 RUN: Final = "run-"
 
+SWEEPS_SETTING = "HORDE_POLICY_SWEEPS"
 KEPT_SWEEPS = 8
 KEPT_JUDGEMENTS = 32
 KEPT_JOBS = 100
@@ -228,12 +229,12 @@ def _close(desk: SweepDesk) -> None:
     desk.queue.shutdown(wait=False, cancel_futures=True)
 
 
-def _folder() -> Path:
-    configured = os.environ.get("HORDE_POLICY_SWEEPS", "").strip()
+def sweeps_folder() -> Path:
+    configured = os.environ.get(SWEEPS_SETTING, "").strip()
     return Path(configured) if configured else Path(tempfile.gettempdir()) / f"horde-policy-sweeps-{os.getuid()}"
 
 
 @st.cache_resource(show_spinner=False, on_release=_close)
 def sweep_desk() -> SweepDesk:
     """Return the one desk of the process; its folder is ``HORDE_POLICY_SWEEPS``, or one of this user's for temporary files."""
-    return SweepDesk(Shelf(_folder()))
+    return SweepDesk(Shelf(sweeps_folder()))

@@ -90,7 +90,8 @@ def headline(sources: Sequence[SourceFigures]) -> str:
     """Return in one sentence how the sources stand."""
     asked = [source for source in sources if source.look is not None]
     wrong = [source for source in asked if source.state in ("stale", "throttled", "failing")]
-    configured = f"{count(len(sources))} sources are configured, {count(len(asked))} in use"
+    # the demo, the recordings that come with it and the public horde are there without anybody's doing
+    configured = f"{count(len(sources))} sources of a horde can be chosen, {count(len(asked))} in use"
     if not wrong:
         return configured
     return f"{configured}; {count(len(wrong))} {'does' if len(wrong) == 1 else 'do'} not give new figures"

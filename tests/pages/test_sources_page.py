@@ -46,7 +46,7 @@ def test_only_what_was_chosen_was_asked(app: NewApp) -> None:
     assert {cells[key]["state"] for key in cells if key != "demo"} == {"not asked"}
     assert cells["aihorde"]["age"] == "—"
     assert list(live._desk().pollers.started()) == ["demo"]
-    assert shown.title.endswith("sources are configured, 1 in use")
+    assert shown.title.endswith("sources of a horde can be chosen, 1 in use")
 
 
 def test_a_live_source_has_its_age_its_next_time_and_what_is_left_of_its_limit(
@@ -129,3 +129,40 @@ def test_the_history_is_told_with_its_recorder_or_what_it_would_need(
     assert not without.has_part("sources.recorded")
     assert any("record" in str(info.value) for info in without.test.info)
     assert any("seven synthetic days" in str(caption.value) for caption in without.test.caption)
+
+
+def others_of(shown: App) -> dict[str, dict[str, object]]:
+    return {
+        str(row["cells"]["kind"]): row["cells"] | {"out": row.get("out", False)} for row in shown.part("sources.others")["rows"]
+    }
+
+
+def test_every_kind_of_source_is_there_without_anything_configured(app: NewApp) -> None:
+    shown = app().open("sources")
+    shown.assert_well()
+    found = others_of(shown)
+    assert list(found) == ["exports, synthetic", "Prometheus", "history", "ledger, synthetic", "sweeps"]
+    assert found["Prometheus"]["state"] == {"text": "not configured"}
+    assert "HORDE_POLICY_PROMETHEUS_URL" in str(found["Prometheus"]["trouble"])
+    assert not any(cells["out"] for cells in found.values()), "what nobody has configured is nobody's trouble"
+
+
+def test_what_is_configured_and_is_not_well_is_said_without_its_place_or_its_password(
+    app: NewApp, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "empty").mkdir()
+    monkeypatch.setenv("HORDE_POLICY_EXPORTS", str(tmp_path / "empty"))
+    monkeypatch.setenv("HORDE_POLICY_PROMETHEUS_URL", "ftp://nowhere")
+    monkeypatch.setenv("HORDE_POLICY_HISTORY", str(tmp_path / "history.sqlite"))
+    monkeypatch.setenv("HORDE_POLICY_LEDGER", str(tmp_path / "gone.sqlite"))
+    monkeypatch.setenv("HORDE_POLICY_SWEEPS", str(tmp_path / "sweeps"))
+    shown = app().open("sources")
+    shown.assert_well()
+    found = others_of(shown)
+    assert {kind for kind, cells in found.items() if cells["out"]} == {"exports", "Prometheus", "history", "ledger"}
+    assert all(cells["trouble"]["text"] for cells in found.values() if cells["out"])  # type: ignore[index]
+    assert str(tmp_path) not in json.dumps([found[kind] for kind in ("exports", "ledger", "sweeps")])
+    monkeypatch.setenv("HORDE_POLICY_LEDGER", "postgresql://me:hunter2@host/ledger")
+    found = others_of(app().open("sources"))
+    assert found["ledger"]["state"] == {"text": "configured; Budget asks it"}
+    assert "hunter2" not in json.dumps(found)
