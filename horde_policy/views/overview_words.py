@@ -10,11 +10,11 @@ __all__ = ["banner_text", "explanations", "headline", "introduction", "rule_sent
 def rule_sentence(settings: AllowanceSettings) -> str:
     """Return in one sentence what the board shows, for someone who has never seen it.
 
-    >>> rule_sentence(AllowanceSettings()).partition(": ")[2]
+    >>> rule_sentence(AllowanceSettings()).partition("without kudos, ")[2]
     '4,096 up to an estimated wait of 60 s, falling to 512 at 300 s.'
     """
     return (
-        "How many output tokens each model of the AI Horde gives free right now to a requester without kudos: "
+        "What the AI Horde gives free: the output tokens that each model serves right now to a requester without kudos, "
         f"{count(settings.ceiling_tokens)} up to an estimated wait of {seconds(settings.wait_full_s)}, "
         f"falling to {count(settings.floor_tokens)} at {seconds(settings.wait_floor_s)}."
     )

@@ -114,6 +114,16 @@ GLOSSARY: Final[dict[str, Term]] = {
     "declaration_gap": Term(
         "declaration gap", "By how much a request asks for more output or context than any online worker of its models declares."
     ),
+    "token": Term(
+        "token",
+        "A piece of a word: the unit in which text models read and write, about four characters of English.",
+        also=("tok",),
+    ),
+    "tok_per_s": Term("tok/s", "Output tokens a second: how fast a worker, or all that could serve a request, write."),
+    "backend": Term(
+        "backend",
+        "The program with which a worker runs a model; its name stands before the model's, as in koboldcpp/Nocturne-70B.",
+    ),
     "model": Term(
         "model",
         "The weights a request wants, by the name that workers serve them under, backend prefix included.",

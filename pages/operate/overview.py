@@ -14,14 +14,17 @@ board, pulse = opened.board, opened.board.pulse
 banner = overview_words.banner_text(pulse)
 if banner:
     st.warning(banner, icon=":material/construction:")
-st.title(overview_words.headline(board), anchor=False)
 introduction = overview_words.introduction(board.settings, demo=opened.snapshot.source_kind == "demo")
-words = " ".join([introduction, *overview_words.explanations(board)])
+if not opened.state.step:
+    st.markdown(introduction)
+st.title(overview_words.headline(board), anchor=False)
+words = " ".join([*([introduction] if opened.state.step else []), *overview_words.explanations(board)])
 # A room that opens the board from a step of the workshop wants to see the board: what stands above it otherwise stands below.
 above = st.container()
 board_itself = st.container()
 with st.container() if opened.state.step else above:
-    st.caption(words)
+    if words:
+        st.caption(words)
     show_offers(opened)
     tiles = overview.pulse_tiles(pulse, opened.status, ticking=opened.state.refresh_s > 0)
     components.pulse(key="overview.pulse", data={"tiles": tiles})

@@ -22,8 +22,9 @@ def offers(shown: App) -> dict[str, tuple[str, dict[str, list[str]]]]:
 
 def test_the_overview_says_what_it_is_and_offers_four_ways_on(app: NewApp) -> None:
     shown = app().open()
-    captions = [str(caption.value) for caption in shown.test.caption]
-    assert any(text.startswith("How many output tokens each model of the AI Horde gives free right now") for text in captions)
+    intro = next(text for text in shown.test.markdown if str(text.value).startswith("What the AI Horde gives free: "))
+    in_order = [element for element in shown.test.main if element.type in ("markdown", "title")]
+    assert in_order.index(intro) < in_order.index(shown.test.title[0]), "what the page is stands first"
     found = offers(shown)
     assert set(found) == {label for label, page in OFFERS.items() if page in FILES}
     assert {"See live data", "Try settings", "Take the workshop"} <= set(found)
@@ -45,7 +46,7 @@ def test_the_wall_and_other_sources_offer_nothing(app: NewApp) -> None:
 def test_a_workshop_opens_the_board_with_the_words_under_it(app: NewApp) -> None:
     shown = app().open(step="1")
     captions = [str(caption.value) for caption in shown.test.caption]
-    intro = next(n for n, text in enumerate(captions) if text.startswith("How many output tokens"))
+    intro = next(n for n, text in enumerate(captions) if text.startswith("What the AI Horde gives free: "))
     assert intro > next(n for n, text in enumerate(captions) if text.startswith("By size:"))
 
 
