@@ -14,7 +14,8 @@ from horde_policy.ui.address import say, seed, write_state
 from horde_policy.ui.replay_desk import Desk
 from horde_policy.ui.replay_inputs import BUNDLED, Drawn, drawn_of
 from horde_policy.units import MAX_LENGTH_LIMIT_TOKENS
-from horde_policy.views.state import ViewState, hours_from_text, hours_text
+from horde_policy.views.parameters import hours_from_text, hours_text
+from horde_policy.views.state import ViewState
 from horde_policy.views.text import count, escape_markdown, visible
 
 __all__ = ["show_choices", "upload_names"]

@@ -7,16 +7,15 @@ from hypothesis import strategies as st
 from horde_policy.errors import InputError
 from horde_policy.settings import AllowanceSettings
 from horde_policy.views.budget_state import BUDGET_NAMES
-from horde_policy.views.state import (
+from horde_policy.views.parameters import (
     PARAMETERS,
     REFRESH_CHOICES_S,
     SETTING_PARAMETERS,
     SORTS,
     TRIED_PARAMETERS,
-    ViewState,
-    parse_view_state,
     size_from_text,
 )
+from horde_policy.views.state import ViewState, parse_view_state
 from horde_policy.views.sweep_state import SWEEP_NAMES
 from horde_policy.views.words import STATES
 
