@@ -102,8 +102,8 @@ LEGEND_ROW_PX = 26
 def legend_below(figure: go.Figure, *, rows: int = 1) -> None:
     """Put the legend at the foot of the figure, in room that it is given: however many rows it has, none lies on the data.
 
-    The figure grows by so many rows; where a narrow screen needs more, the plot gives way. A legend that is anchored to the plot, over
-    it or a share of its height below it, covers what is drawn or the axis as soon as a narrow screen gives it a second row.
+    The figure grows by so many rows; where a narrow screen needs more, the plot gives way. A legend that is anchored to the plot,
+    over it or a share of its height below it, covers what is drawn or the axis as soon as a narrow screen gives it a second row.
 
     >>> figure = base_figure(height_px=300)
     >>> legend_below(figure)
