@@ -7,6 +7,7 @@ import plotly.graph_objects as go
 import polars as pl
 
 from horde_policy.replay.comparison import GAINS, LOSSES
+from horde_policy.views.figures.contrast import patterned, text_on
 from horde_policy.views.figures.style import (
     FAINT,
     OUTCOME_PATTERNS,
@@ -110,18 +111,17 @@ def fig_mix(runs: Runs, by: str, mode: Mode) -> go.Figure:
             labels[1].append(run.letter)
             cells.append(shares)
     for outcome in OUTCOME_PATTERNS:
+        fill = OUTCOMES[mode][outcome]
         figure.add_bar(
             y=labels,
             x=[shares[outcome][1] for shares in cells],
             orientation="h",
             name=outcome,
-            marker={
-                "color": OUTCOMES[mode][outcome],
-                "pattern": {"shape": OUTCOME_PATTERNS[outcome], "fillmode": "overlay", "size": 6, "solidity": 0.2},
-            },
+            marker={"color": fill, "pattern": patterned(fill, OUTCOME_PATTERNS[outcome])},
             customdata=[shares[outcome][0] for shares in cells],
             text=[ratio(shares[outcome][1]) if shares[outcome][1] >= 0.06 else "" for shares in cells],
             textposition="inside",
+            textfont={"color": text_on(fill)},
             insidetextanchor="middle",
             textangle=0,
             hovertemplate="%{y}<br>" + outcome + ": %{x:.1%}, %{customdata:,} requests<extra></extra>",
