@@ -7,7 +7,18 @@ import plotly.graph_objects as go
 import polars as pl
 
 from horde_policy.replay.comparison import GAINS, LOSSES
-from horde_policy.views.figures.style import FAINT, OUTCOME_PATTERNS, OUTCOMES, TEXT, Mode, base_figure, draw_marks, utc_axis
+from horde_policy.views.figures.style import (
+    FAINT,
+    MARK_ROW_PX,
+    OUTCOME_PATTERNS,
+    OUTCOMES,
+    TEXT,
+    Mode,
+    base_figure,
+    draw_marks,
+    legend_below,
+    utc_axis,
+)
 from horde_policy.views.replay_results import (
     ALL_MODELS,
     BIN_S,
@@ -39,6 +50,9 @@ RUN_COLOURS: Final[dict[Mode, tuple[str, ...]]] = {
     "dark": ("#cbd5e1", "#6f9ff2", "#e59a5c", "#3fb6a0", "#c98ac6"),
 }
 """The baseline's colour and those of the runs B to E, out of the theme's categories."""
+
+LEGEND_ROOM_PX = 72
+"""Below a plot: its axis, the axis' title, and a row of the legend."""
 
 RUN_DASHES: Final = ("dot", "solid", "dash", "dashdot", "longdash")
 
@@ -155,8 +169,10 @@ def fig_waits(runs: Runs, *, requester: str | None, outcome: str | None, mode: M
             hovertemplate=f"{run.letter}: %{{y:.1%}} within %{{x}} s<extra></extra>",
         )
     if runs:
-        draw_marks(figure, runs[0][0].settings, mode)
-    figure.update_layout(showlegend=True, legend=LEGEND)
+        # over the plot, each in a row of its own: the curves reach its top, and on a phone two labels in one row overlap
+        draw_marks(figure, runs[0][0].settings, mode, above=True)
+    figure.update_layout(margin={"t": 24 + MARK_ROW_PX, "b": LEGEND_ROOM_PX})
+    legend_below(figure)
     figure.update_xaxes(title={"text": "queue wait (s)"}, range=[0, BIN_S * LAST_BIN])
     figure.update_yaxes(title={"text": "share started within it"}, range=[0, 1.03], tickformat=".0%")
     return figure
