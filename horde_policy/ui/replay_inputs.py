@@ -105,7 +105,7 @@ BUNDLED: Final[dict[str, Bundled]] = {
     "servegen_deepseek-r1": Bundled(
         "traces/servegen_deepseek-r1_chunk-35-trace.csv",
         "ServeGen, one client of deepseek-r1 (synthetic)",
-        "an hour of requests drawn from one client's published rates and another's published sizes",
+        "an hour of one client's requests, so of one requester and one model, drawn from its published rates and another's sizes",
         sizes="traces/servegen_deepseek-r1_chunk-52-dataset.json",
     ),
     **{

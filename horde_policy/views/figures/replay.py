@@ -171,6 +171,9 @@ def fig_waits(runs: Runs, *, requester: str | None, outcome: str | None, mode: M
     if runs:
         # over the plot, each in a row of its own: the curves reach its top, and on a phone two labels in one row overlap
         draw_marks(figure, runs[0][0].settings, mode, above=True)
+        for label in figure.layout.annotations:
+            if label.x > BIN_S * LAST_BIN / 2:
+                label.xanchor = "right"  # near the edge it would be cut off
     figure.update_layout(margin={"t": 24 + MARK_ROW_PX, "b": LEGEND_ROOM_PX})
     legend_below(figure)
     figure.update_xaxes(title={"text": "queue wait (s)"}, range=[0, BIN_S * LAST_BIN])
