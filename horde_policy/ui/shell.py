@@ -12,7 +12,7 @@ from pathlib import Path
 import streamlit as st
 
 from horde_policy.errors import ConfigError
-from horde_policy.ui import address, controls, live
+from horde_policy.ui import address, controls, live, reading
 from horde_policy.ui.sign_in import require_sign_in
 from horde_policy.views.guide import STEPS, link_query
 from horde_policy.views.state import ViewState
@@ -105,8 +105,9 @@ class Navigation:
         return next(entry for entries in self.sections.values() for entry in entries if entry.url_path == self.here)
 
     def run(self) -> None:
-        """Run the page that was asked for."""
+        """Run the page that was asked for; what is still read is followed when all of it is drawn."""
         self.current.run()
+        reading.follow()
 
     def draw(self, state: ViewState) -> None:
         """Draw the links, section by section; each carries what all pages share, and what is reviewed."""

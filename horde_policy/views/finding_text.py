@@ -29,6 +29,7 @@ __all__ = [
     "POPULATIONS_DIFFER",
     "SECTION_TITLES",
     "SEVERITY_WORDS",
+    "TEXTS",
     "FindingText",
     "finding_text",
     "funded_details",
@@ -109,7 +110,7 @@ def no_funded_text(verdict: Verdict) -> str | None:
 
 def finding_text(finding: Finding) -> FindingText:
     """Return the sentence of a finding, and everything that stands beside it."""
-    sentence, details = _TEXTS[finding.code](finding)
+    sentence, details = TEXTS[finding.code](finding)
     figure, interval = _figure(finding)
     return FindingText(
         sentence=sentence,
@@ -417,7 +418,7 @@ def _clean(finding: Finding) -> _Text:
     return "Nothing is wrong in the data: every cell can be, every count is known, and no time is missing.", ()
 
 
-_TEXTS: dict[str, Callable[[Finding], _Text]] = {
+TEXTS: dict[str, Callable[[Finding], _Text]] = {
     "refused": _refused,
     "downgraded": _downgraded,
     "allowance_moves": _allowance_moves,
@@ -439,4 +440,5 @@ _TEXTS: dict[str, Callable[[Finding], _Text]] = {
     "more_problems": _more_problems,
     "data_clean": _clean,
 }
+"""Code of a finding → its text."""
 """Code of a finding → its sentence; a test holds it against the codes that there are."""

@@ -9,7 +9,7 @@ from horde_policy.views.replay_runs import settings_words
 from horde_policy.views.sweep_words import SETTING_WORDS, figure_words, setting_value
 from horde_policy.views.text import count, ratio, seconds, visible
 
-__all__ = ["caveat_sentence", "headline", "refuting_sentences", "summary_sentences"]
+__all__ = ["CAVEATS", "caveat_sentence", "headline", "refuting_sentences", "summary_sentences"]
 
 Facts = Mapping[str, Any]
 
@@ -84,7 +84,7 @@ def _loads(facts: Facts) -> str:
     return ", ".join(f"{load:g}" for load in facts["loads"])
 
 
-_CAVEATS: Final[dict[str, Callable[[Facts], str]]] = {
+CAVEATS: Final[dict[str, Callable[[Facts], str]]] = {
     "reconstruction": lambda _: (
         "The traffic is a reconstruction from exported counts: sizes, instants and answers of single requests were drawn."
     ),
@@ -126,13 +126,14 @@ _CAVEATS: Final[dict[str, Callable[[Facts], str]]] = {
         "queue waits of the last table."
     ),
 }
+"""Code of a caveat → its sentence."""
 
 
 def caveat_sentence(code: str, facts: object) -> tuple[str, tuple[str, ...]]:
     """Return a caveat as a sentence, and names from outside that stand behind it."""
     given: Facts = facts if isinstance(facts, Mapping) else {}
     names = tuple(visible(str(rule)) for rule in given.get("rules", ())) if code == "fill_rule" else ()
-    return _CAVEATS[code](given), names
+    return CAVEATS[code](given), names
 
 
 # --- what would refute it -----------------------------------------------------------------------------------------------

@@ -113,6 +113,8 @@ def test_several_files_are_one_export_and_what_they_share_counts_once(demo: App,
     upload(tab, payload("monday.prom", first), payload("tuesday.prom", second))
     tab.page.get_by_role("heading", name="All 19 decisions that are looked at were free").wait_for()
     tab.page.locator(".grid").get_by_text("monday.prom").wait_for()
+    tab.page.locator(".grid").get_by_text("tuesday.prom").wait_for()
+    assert len(query(tab)["data"]) == 1, "the two files are one export"
 
 
 def test_what_cannot_be_read_is_said_and_nothing_is_lost(demo: App, view: View) -> None:
@@ -181,6 +183,7 @@ def test_a_file_of_150_mb_is_read_in_one_upload(demo: App, view: View, tmp_path:
     upload(tab, path)
     expected = f"Of {(looks - 1) * len(series):,} decisions 33.3 % were free and 33.3 % refused"
     tab.page.get_by_role("heading", name=expected).wait_for(timeout=120_000)
+    assert len(query(tab)["data"]) == 1
 
 
 # --- a click filters everything -------------------------------------------------------------------------------------------

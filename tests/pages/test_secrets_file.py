@@ -30,7 +30,7 @@ def closed(app: NewApp, page: str) -> str:
     assert not shown.test.get("bidi_component")
     assert not shown.test.get("page_link")
     assert not shown.test.button
-    assert list(live._desk().pollers.started()) == [], "no source is asked"
+    assert list(live.pollers().started()) == [], "no source is asked"
     (error,) = shown.test.error
     return str(error.value).replace("\\", "").replace("\u2060", "")
 

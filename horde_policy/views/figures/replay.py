@@ -8,7 +8,18 @@ import polars as pl
 
 from horde_policy.replay.comparison import GAINS, LOSSES
 from horde_policy.views.figures.contrast import patterned, text_on
-from horde_policy.views.figures.style import FAINT, OUTCOME_PATTERNS, OUTCOMES, TEXT, Mode, base_figure, draw_marks, utc_axis
+from horde_policy.views.figures.style import (
+    FAINT,
+    MARK_ROW_PX,
+    OUTCOME_PATTERNS,
+    OUTCOMES,
+    TEXT,
+    Mode,
+    base_figure,
+    draw_marks,
+    legend_below,
+    utc_axis,
+)
 from horde_policy.views.replay_results import (
     ALL_MODELS,
     BIN_S,
@@ -58,8 +69,6 @@ CHANGE_PATTERNS: Final = {"now served": "", "more tokens": "/", "now free": ".",
 }  # fmt: skip
 
 Runs = Sequence[tuple[Run, Scored]]
-
-LEGEND = {"orientation": "h", "yanchor": "bottom", "y": 1.02, "xanchor": "left", "x": 0, "font": {"size": 12}}
 
 
 def _groups(runs: Runs, by: str) -> list[str]:
@@ -118,7 +127,8 @@ def fig_mix(runs: Runs, by: str, mode: Mode) -> go.Figure:
             textangle=0,
             hovertemplate="%{y}<br>" + outcome + ": %{x:.1%}, %{customdata:,} requests<extra></extra>",
         )
-    figure.update_layout(barmode="stack", showlegend=True, legend={**LEGEND, "traceorder": "normal"}, bargap=0.18)
+    legend_below(figure)
+    figure.update_layout(barmode="stack", bargap=0.18)
     figure.update_xaxes(range=[0, 1], tickformat=".0%", title={"text": "share of the requests"})
     figure.update_yaxes(autorange="reversed")
     return figure
@@ -155,8 +165,13 @@ def fig_waits(runs: Runs, *, requester: str | None, outcome: str | None, mode: M
             hovertemplate=f"{run.letter}: %{{y:.1%}} within %{{x}} s<extra></extra>",
         )
     if runs:
-        draw_marks(figure, runs[0][0].settings, mode)
-    figure.update_layout(showlegend=True, legend=LEGEND)
+        # over the plot, each in a row of its own: the curves reach its top, and on a phone two labels in one row overlap
+        draw_marks(figure, runs[0][0].settings, mode, above=True)
+        for label in figure.layout.annotations:
+            if label.x > BIN_S * LAST_BIN / 2:
+                label.xanchor = "right"  # near the edge it would be cut off
+    figure.update_layout(margin={"t": 24 + MARK_ROW_PX})
+    legend_below(figure)
     figure.update_xaxes(title={"text": "queue wait (s)"}, range=[0, BIN_S * LAST_BIN])
     figure.update_yaxes(title={"text": "share started within it"}, range=[0, 1.03], tickformat=".0%")
     return figure
@@ -197,7 +212,7 @@ def fig_allowance(runs: Runs, model: str, *, dated: bool, mode: Mode) -> go.Figu
                 "<br>estimated wait %{customdata[2]:,.0f} s in the mean<extra></extra>"
             ),
         )
-    figure.update_layout(showlegend=True, legend=LEGEND)
+    legend_below(figure)
     if dated:
         utc_axis(figure)
     else:
@@ -252,7 +267,8 @@ def fig_changes(changes: Mapping[str, Compared], mode: Mode) -> go.Figure:
                 x=x, y=letter, text=text, showarrow=False, xanchor=anchor, font={"color": TEXT[mode], "size": 12}
             )
     figure.add_vline(x=0, line={"width": 1, "color": FAINT[mode]})
-    figure.update_layout(barmode="relative", showlegend=True, legend={**LEGEND, "traceorder": "normal"})
+    legend_below(figure)
+    figure.update_layout(barmode="relative")
     reach = max(0.001, widest) * 1.7
     figure.update_xaxes(
         range=[-reach, reach], tickformat=".2~%", title={"text": "share of the requests: worse ← → better"}, nticks=7

@@ -15,11 +15,11 @@ from horde_policy.review.findings import Question, Week, review_week
 from horde_policy.review.sampling import Bounds
 from horde_policy.settings import AllowanceSettings
 from horde_policy.views.finding_text import (
-    _TEXTS,
     LINK_WORDS,
     NO_DATA_TEXTS,
     SECTION_TITLES,
     SEVERITY_WORDS,
+    TEXTS,
     finding_text,
     funded_details,
     funded_sentence,
@@ -66,7 +66,7 @@ def _some_weeks() -> list[Week]:
 
 
 def test_every_finding_has_its_sentence_and_every_sentence_its_finding(some_weeks: list[Week]) -> None:
-    assert {finding.code for week in some_weeks for finding in week.findings} == set(_TEXTS)
+    assert {finding.code for week in some_weeks for finding in week.findings} == set(TEXTS)
 
 
 def test_sentences_are_whole_and_carry_their_figures(some_weeks: list[Week]) -> None:
