@@ -242,7 +242,7 @@ def _estimates(finding: Finding) -> _Text:
     verdicts = {
         "honest": f"Up to {mark} the estimates held: {said}.",
         "optimistic": f"The estimates promised too much at {mark}: {said}.",
-        "pessimistic": f"The estimates were too dark at {mark}: {said}.",
+        "pessimistic": f"The estimates were too pessimistic at {mark}: {said}.",
     }
     return verdicts[figures["off"]], details
 

@@ -46,7 +46,7 @@ OTHER_COLUMNS: Final = [
     grid.Column(key="page", label="For"),
     grid.Column(key="state", label="State", wrap=True),
     grid.Column(key="age", label="Data of", right=True, help="When the latest of it was counted, collected or written."),
-    grid.Column(key="trouble", label="What is wrong", wrap=True, wide=True),
+    grid.Column(key="trouble", label="What is wrong or missing", wrap=True, wide=True),
 ]
 
 

@@ -161,7 +161,9 @@ GLOSSARY: Final[dict[str, Term]] = {
     "snapshot": Term("snapshot", "Workers, models, speeds and modes of a horde read together, with the time of the oldest part."),
     "rate_limit": Term("rate limit", "How many requests the server still takes from us before it answers 429."),
     "problem": Term(
-        "problem", "Something wrong in the data, kept beside the figures that it concerns.", also=("Problems", "What is wrong")
+        "problem",
+        "Something wrong in the data, kept beside the figures that it concerns.",
+        also=("Problems", "What is wrong", "What is wrong or missing"),
     ),
     "interval": Term(
         "interval",
