@@ -46,7 +46,7 @@ SHOTS = (
     Shot("overview-dark", "overview", "tbody tr.pinned", "dark", 1280, 720),
     Shot("overview-phone", "overview", "tbody tr.pinned", "light", 390, 844),
     Shot("model-light", f"model?{MODEL}", ".main-svg", "light", 1280, 1180),
-    Shot("guide-light", "guide?step=3", ".main-svg", "light", 1280, 1000),
+    Shot("guide-light", "guide?step=3&answers=1", ".main-svg", "light", 1280, 720),
     Shot("model-dark", f"model?{MODEL}", ".main-svg", "dark", 1280, 1180),
 )
 
