@@ -404,7 +404,7 @@ def test_configured_folders_can_be_chosen_and_what_is_missing_is_said(
     # a file put into it is seen
     (folder / "tuesday.prom").write_bytes(exposition([(decision("free"), 60, 4), (decision("free"), 120, 9)]))
     shown.test.run()
-    assert shown.title.startswith("Of 8 decisions")
+    assert shown.title.startswith("All 8 decisions")
     shutil.rmtree(folder)
     shown.test.run()
     shown.assert_well()
@@ -424,7 +424,7 @@ def test_what_the_history_keeps_can_be_chosen_and_grows(app: NewApp, tmp_path: P
         )
         keep_samples(store, read_exports([PLAIN]).samples, name=HOSTILE)
         shown.test.run()
-        assert shown.title.startswith("Of 8 decisions"), "merged, and what is kept twice counts once"
+        assert shown.title.startswith("All 8 decisions"), "merged, and what is kept twice counts once"
     assert "are not configured on this server" in words(app().open("week", data="kept-nothing"))
 
 
