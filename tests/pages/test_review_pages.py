@@ -44,11 +44,6 @@ def words(shown: App) -> str:
     return "\n".join(texts).replace("\N{WORD JOINER}", "").replace("\\", "")
 
 
-def query_of(shown: App) -> dict[str, list[str]]:
-    given = dict(shown.test.query_params.items())
-    return {name: [value] if isinstance(value, str) else list(value) for name, value in given.items()}
-
-
 @lru_cache(maxsize=1)
 def demo_week() -> Exported:
     return load_exports([DEMO_WEEK])
@@ -307,7 +302,7 @@ def test_an_upload_is_read_remembered_listed_and_forgotten(app: NewApp) -> None:
     submit(shown)
     shown.assert_well()
     assert shown.title == "All 3 decisions that are looked at were free"
-    key = query_of(shown)["data"][0]
+    key = shown.address["data"][0]
     sources = shown
     sources.test.switch_page("pages/operate/sources.py").run()
     sources.assert_well()
