@@ -133,6 +133,12 @@ class Fleet:
         return {name: 1 << place for place, name in enumerate(self.names)}
 
     @cached_property
+    def _listed_by_bit(self) -> Mapping[int, tuple[int, float]]:
+        """Bit of a listed model → its place in the list, and the most tokens that its figures can stand for."""
+        queues = (self.listed or {}).items()
+        return {self._bits[name]: (place, queue.most_tokens) for place, (name, queue) in enumerate(queues)}
+
+    @cached_property
     def _reach(self) -> Mapping[str, int]:
         """Worker id → the set of models that it serves."""
         reach = {}
@@ -202,8 +208,13 @@ class Fleet:
         for worker in workers:
             models |= self._reach[worker.worker_id]
         if models not in self._most:
-            queues = (self.listed or {}).items()
-            self._most[models] = sum((queue.most_tokens for name, queue in queues if models & self._bits[name]), 0.0)
+            found, rest = [], models
+            while rest:
+                bit = rest & -rest
+                rest ^= bit
+                if bit in self._listed_by_bit:
+                    found.append(self._listed_by_bit[bit])
+            self._most[models] = sum((tokens for _, tokens in sorted(found)), 0.0)  # in the list's order, whoever asks
         return self._most[models]
 
     def waits(

@@ -19,7 +19,7 @@ from horde_policy.policy.model_size import SLOW_LIMITS_TOK_PER_S
 from horde_policy.policy.queue_order import QueueKey
 from horde_policy.policy.request import Request
 from horde_policy.policy.token_blocks import Columns
-from horde_policy.policy.worker import Worker, counted_speed_tok_per_s, counted_threads
+from horde_policy.policy.worker import Worker, available, counted_speed_tok_per_s, counted_threads
 from horde_policy.settings import AllowanceSettings
 from horde_policy.units import MAX_LENGTH_LIMIT_TOKENS
 
@@ -44,14 +44,20 @@ _joining_order = attrgetter("order")
 
 
 class WorkerPlace:
-    """A worker in the estimator: its row, its place in the order of joining, its counted speed, and the kinds it could take."""
+    """A worker in the estimator: its row, its place in the order of joining, its counted speed, and the kinds it could take.
 
-    __slots__ = ("counted_tok_per_s", "demands", "order", "row", "worker")
+    ``takes_length`` and ``takes_context`` are the largest sizes it takes; −1 where it takes nothing, or nobody knows.
+    """
+
+    __slots__ = ("counted_tok_per_s", "demands", "order", "row", "takes_context", "takes_length", "worker")
 
     def __init__(self, worker: Worker, order: int, row: int, settings: AllowanceSettings) -> None:
         self.order = order
         self.row = row
         self.demands: set[Demand] = set()
+        known = worker.models is not None and available(worker)
+        self.takes_length = worker.max_length if known and worker.max_length is not None else -1
+        self.takes_context = worker.max_context_length if known and worker.max_context_length is not None else -1
         self.become(worker, settings)
 
     def become(self, worker: Worker, settings: AllowanceSettings) -> None:
@@ -123,6 +129,7 @@ class Demands:
         self._speed_changes = 0
         self._free_rows: list[int] = []
         self._demands: dict[_DemandKey, Demand] = {}
+        self._only_asked: dict[_DemandKey, Demand] = {}
         self._demands_by_model: dict[str, set[Demand]] = {}
         self._length_levels: list[int] = []
         self._context_levels: list[int] = []
@@ -147,7 +154,10 @@ class Demands:
         return set().union(*(self._places_by_model.get(model, ()) for model in models))
 
     def demand_of(self, request: Request) -> Demand:
-        """Return the kind of the request, made if it is new."""
+        """Return the kind of the request, made if it is new.
+
+        Until a request of it waits, nothing but its key leads to it, and it is forgotten as soon as workers come or go.
+        """
         length = _level(self._length_levels, request.max_length)
         context = _level(self._context_levels, request.max_context_length)
         models = request.models
@@ -162,8 +172,7 @@ class Demands:
             request.validated_backends,
             request.workers and (request.listed_workers, request.worker_blacklist),
         )
-        demand = self._demands.get(key)
-        return self._new_demand(Demand(key, request, length, context)) if demand is None else demand
+        return self._demands.get(key) or self._only_asked.get(key) or self._new_demand(Demand(key, request, length, context))
 
     def combined_speed(self, demand: Demand) -> float:
         """Return the speeds of the kind's workers added from left to right, as :func:`combined_speed_tok_per_s` does."""
@@ -185,6 +194,7 @@ class Demands:
 
     def join(self, worker: Worker) -> dict[QueueKey, int]:
         """Let a worker in; return key → new column of the waiting requests that its declared sizes part from their kinds."""
+        self._only_asked.clear()
         parted: dict[QueueKey, int] = {}
         if worker.max_length is not None and worker.max_length >= 1:
             size = min(worker.max_length, MAX_LENGTH_LIMIT_TOKENS)
@@ -207,6 +217,7 @@ class Demands:
 
     def leave(self, worker_id: str) -> None:
         """Let a worker go that is there."""
+        self._only_asked.clear()
         place = self._places.pop(worker_id)
         for model in set(place.worker.models or ()):
             _drop(self._places_by_model, model, place)
@@ -222,6 +233,7 @@ class Demands:
         now = counted_speed_tok_per_s(worker, self._settings)
         if bisect_right(SLOW_LIMITS_TOK_PER_S, before) == bisect_right(SLOW_LIMITS_TOK_PER_S, now):
             return
+        self._only_asked.clear()
         for demand in self._asked_of(worker):
             if not demand.example.slow_workers:
                 takes = self._takes(place, demand)
@@ -235,6 +247,10 @@ class Demands:
     def enter(self, demand: Demand, queued: QueuedRequest) -> None:
         """Note a waiting request of the kind, which gets a column with its first."""
         if demand.column < 0:
+            if self._only_asked.pop(demand.key, None) is not None:
+                if len(self._demands) > IDLE_KINDS_KEPT + len(self._columns):
+                    self._forget_idle()
+                self._note(demand, demand.members)
             self._give_column(demand)
         elif not demand.queued:
             self._idle_columns -= 1
@@ -272,11 +288,23 @@ class Demands:
         self._idle_columns = 0
 
     def _new_demand(self, demand: Demand) -> Demand:
-        if len(self._demands) > IDLE_KINDS_KEPT + len(self._columns):
-            self._forget_idle()
-        serving = self.serving(demand.example.models)
-        self._note(demand, sorted((place for place in serving if self._takes(place, demand)), key=_joining_order))
+        if len(self._only_asked) >= IDLE_KINDS_KEPT:
+            self._only_asked.clear()
+        demand.members = self._takers(demand)
+        self._only_asked[demand.key] = demand
         return demand
+
+    def _takers(self, demand: Demand) -> list[WorkerPlace]:
+        """Return the workers of a kind in joining order; most requests ask for nothing but models and sizes."""
+        request, length, context = demand.example, demand.length_level, demand.context_level
+        if length is None or context is None:
+            return []
+        serving = self.serving(request.models)
+        found = [place for place in serving if place.takes_length >= length and place.takes_context >= context]
+        if not request.slow_workers or request.trusted_workers or request.validated_backends or request.workers:
+            found = [place for place in found if meets_all_but_sizes(place.worker, request, self._settings, self._sizes_billions)]
+        found.sort(key=_joining_order)
+        return found
 
     def _forget_idle(self) -> None:
         """Forget the kinds without a column, of which nothing waits."""
@@ -288,12 +316,10 @@ class Demands:
                 place.demands.discard(demand)
 
     def _takes(self, place: WorkerPlace, demand: Demand) -> bool:
-        worker, length, context = place.worker, demand.length_level, demand.context_level
-        if length is None or context is None or worker.max_length is None or worker.max_context_length is None:
+        length, context = demand.length_level, demand.context_level
+        if length is None or context is None or place.takes_length < length or place.takes_context < context:
             return False
-        if worker.max_length < length or worker.max_context_length < context:
-            return False
-        return meets_all_but_sizes(worker, demand.example, self._settings, self._sizes_billions)
+        return meets_all_but_sizes(place.worker, demand.example, self._settings, self._sizes_billions)
 
     def _let_in(self, place: WorkerPlace, demand: Demand) -> None:
         insort(demand.members, place, key=_joining_order)

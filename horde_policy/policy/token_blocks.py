@@ -164,10 +164,11 @@ class TokenBlocks:
             self._prefix[at_block + 1] += change
 
     def _before_block(self, at_block: int, columns: Columns) -> float:
-        width = self._width
+        row, width = self._prefix[at_block], self._width
         if width <= WIDEST_PRODUCT:
-            return float(self._prefix[at_block, :width] @ columns[:width])
-        return float(np.einsum("i,i", self._prefix[at_block, :width], columns[:width]))
+            return float(row[:width] @ columns[:width])
+        parts = (slice(start, min(start + WIDEST_PRODUCT, width)) for start in range(0, width, WIDEST_PRODUCT))
+        return sum(float(row[part] @ columns[part]) for part in parts)
 
     def _place(self, key: QueueKey) -> tuple[int, int]:
         at_block = bisect_left(self._last_keys, key)

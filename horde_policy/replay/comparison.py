@@ -68,7 +68,8 @@ def changes(baseline: pl.DataFrame, other: pl.DataFrame, *, notable_s: float = N
     FrameError
         The runs are not of the same traffic.
     """
-    first = [frame.filter(pl.col("attempt") == 1) for frame in (baseline, other)]
+    looked_at = ("request_id", "requester", "requested_size", "outcome")
+    first = [frame.select(*looked_at, "attempt").filter(pl.col("attempt") == 1) for frame in (baseline, other)]
     if not first[0]["request_id"].equals(first[1]["request_id"]):
         raise FrameError("run", "column request_id", None, "must hold the same requests as the baseline's, in the same order")
     before, after = _fates(baseline), _fates(other)

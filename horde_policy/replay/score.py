@@ -82,7 +82,8 @@ def unfinished(sent: pl.DataFrame, limit_s: float = JOB_TIME_LIMIT_S) -> pl.Data
     ran_over = (pl.col("busy_s") > limit_s) | (pl.col("status") == "timed_out")
     full_over = pl.col("admitted_max_length") / pl.col("speed") > limit_s
     return (
-        sent.filter(pl.col("outcome") != "refused")
+        sent.select("outcome", "started", "status", "busy_s", "admitted_max_length", "speed")
+        .filter(pl.col("outcome") != "refused")
         .group_by("outcome")
         .agg(
             admitted=pl.len(),
@@ -96,8 +97,14 @@ def unfinished(sent: pl.DataFrame, limit_s: float = JOB_TIME_LIMIT_S) -> pl.Data
     )
 
 
-def _by_model(sent: pl.DataFrame) -> pl.DataFrame:
-    """Return allowances with one row a request and model that it names; one that names none counts as any model."""
+def _by_model(sent: pl.DataFrame, *, together: str | None = None) -> pl.DataFrame:
+    """Return allowances with one row a request and model that it names; one that names none counts as any model.
+
+    With a word for all models ``together``, one row a request under that word.
+    """
+    if together is not None:
+        columns = ("created", "allowance", "estimated_wait_s")
+        return sent.select(*columns, model=pl.lit(together)).drop_nulls("allowance")
     named = sent.select("created", "models", "allowance", "estimated_wait_s").drop_nulls("allowance")
     return named.explode("models", empty_as_null=True).with_columns(model=pl.col("models").fill_null(ANY_MODEL)).drop("models")
 
@@ -125,10 +132,15 @@ def allowance_by_model(sent: pl.DataFrame, settings: AllowanceSettings) -> pl.Da
     )
 
 
-def allowance_over_time(sent: pl.DataFrame, settings: AllowanceSettings, *, every: str = "1h") -> pl.DataFrame:
-    """Return the allowances that requests for each model met, by time of creation (``every`` as Polars writes spans)."""
+def allowance_over_time(
+    sent: pl.DataFrame, settings: AllowanceSettings, *, every: str = "1h", together: str | None = None
+) -> pl.DataFrame:
+    """Return the allowances that requests for each model met, by time of creation (``every`` as Polars writes spans).
+
+    With ``together`` those that all requests met, each counted once, under that word as the model.
+    """
     return (
-        _by_model(sent)
+        _by_model(sent, together=together)
         .group_by(pl.col("created").dt.truncate(every).alias("from"), "model")
         .agg(**_allowance_columns(settings))
         .sort("from", "model")

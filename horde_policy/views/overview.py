@@ -227,10 +227,11 @@ def board_rows(
 def _row(row: Row, settings: AllowanceSettings, link: Callable[..., str], lines: Mapping[str | None, grid.Cell]) -> grid.Row:
     names = row.measure.models
     line = lines.get(names[0]) if len(names) == 1 else None
+    query = link(models=names)
     return grid.Row(
-        id=f"model {link(models=names)}",
+        id=f"model {query}",
         cells=_cells(row, settings) | ({"trend": line} if line is not None else {}),
-        query=link(models=names),
+        query=query,
         out=row.measure.state == "no_worker",
     )
 

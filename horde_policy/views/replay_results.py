@@ -119,11 +119,11 @@ def scored(sent: pl.DataFrame, traffic: pl.DataFrame, settings: AllowanceSetting
     waits = admitted.group_by("requester", "outcome", bins.alias("bin")).agg(requests=pl.len()).collect()
     every = every_of(sent)
     named = allowance_over_time(sent, settings, every=every)
-    anybody = sent.select("created", "allowance", "estimated_wait_s").with_columns(models=pl.lit([ALL_MODELS]))
+    anybody = allowance_over_time(sent, settings, every=every, together=ALL_MODELS)
     return Scored(
         summary=summary(sent, traffic, settings),
         waits=waits.sort("requester", "outcome", "bin"),
-        over_time=pl.concat([allowance_over_time(anybody, settings, every=every), named]),
+        over_time=pl.concat([anybody, named]),
     )
 
 

@@ -8,6 +8,7 @@ default is not written, so that a link holds what its sender changed.
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import lru_cache
 from typing import Self
 
 from horde_policy.errors import shown
@@ -145,7 +146,7 @@ class ViewState:
     def _written(
         self, base: AllowanceSettings, parameters: Iterable[Parameter], *, only_shared: bool = True
     ) -> dict[str, list[str]]:
-        default = type(self)().changed(**_load_of(self.traffic))
+        default = _default_of(self.traffic)
         query = {
             p.name: list(p.write(getattr(self, p.field)))
             for p in parameters
@@ -155,6 +156,12 @@ class ViewState:
         if self.tried is not None and not only_shared:
             query |= changed_settings(TRIED_PARAMETERS, self.tried, self.settings)
         return query if only_shared else query | self.replay.query() | self.sweep.query() | self.budget.query()
+
+
+@lru_cache(maxsize=64)
+def _default_of(traffic: str) -> ViewState:
+    """Return what an address says that names a traffic and nothing else; a board asks for a link of every row."""
+    return ViewState().changed(**_load_of(traffic))
 
 
 def _load_of(traffic: str) -> dict[str, object]:

@@ -179,6 +179,36 @@ def test_kinds_and_columns_that_are_not_used_are_given_up_without_changing_an_an
     assert len(kinds._demands) < 300
 
 
+def test_a_kind_that_was_only_asked_about_follows_the_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing leads from a worker to a kind of which nothing waits; each change of the workers must reach it all the same."""
+    monkeypatch.setattr(demands, "IDLE_KINDS_KEPT", 3)
+    estimator = Estimator(SETTINGS)
+    estimator.add_worker(WORKER)
+    fast, slow = Request(models=("m",), max_length=500), Request(models=("m",), max_length=500, slow_workers=False)
+    later = queue_key(0, 9, 9)
+
+    def found() -> list[tuple[int, float]]:
+        answers = [estimator.estimate(request, later) for request in (fast, slow)]
+        return [(answer.eligible_workers, answer.speed_tok_per_s) for answer in answers]
+
+    estimator.set_speed(WORKER.worker_id, 30.0)
+    assert found() == [(1, 30.0), (1, 30.0)]
+    estimator.set_speed(WORKER.worker_id, 0.1)
+    assert found() == [(1, 0.1), (0, 0.0)]
+    estimator.add_worker(replace(WORKER, worker_id="second", speed_tok_per_s=25.0, measured=True))
+    assert found() == [(2, 25.1), (1, 25.0)]
+    estimator.update_worker(replace(WORKER, worker_id="second", max_length=499))
+    assert [count for count, _ in found()] == [1, 0]
+    estimator.remove_worker(WORKER.worker_id)
+    assert found() == [(0, 0.0), (0, 0.0)]
+    for number in range(10):
+        estimator.estimate(Request(models=(f"only-{number}",)), later)
+    assert len(estimator._demands._only_asked) <= 3
+    assert not estimator._demands._demands
+    estimator.add(1, fast, later)
+    assert len(estimator._demands._demands) == 1
+
+
 def test_a_level_that_nobody_declared_before_re_places_what_waits() -> None:
     estimator = Estimator(SETTINGS)
     estimator.add_worker(WORKER)
