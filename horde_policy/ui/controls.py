@@ -12,15 +12,15 @@ from horde_policy.board.rows import STRIP_SIZES_TOKENS
 from horde_policy.errors import ConfigError, InputError
 from horde_policy.ui.address import deployment_settings, say, seed, write_state
 from horde_policy.units import MAX_LENGTH_LIMIT_TOKENS
-from horde_policy.views.state import (
+from horde_policy.views.parameters import (
     LEAST_CONTEXT_TOKENS,
     MOST_CONTEXT_TOKENS,
     MOST_FIND_CHARACTERS,
     REFRESH_CHOICES_S,
     SETTING_PARAMETERS,
-    ViewState,
     size_from_text,
 )
+from horde_policy.views.state import ViewState
 from horde_policy.views.text import count
 from horde_policy.views.words import GLOSSARY, STATES, gloss
 

@@ -27,7 +27,8 @@ from horde_policy.settings import AllowanceSettings
 from horde_policy.ui import address
 from horde_policy.ui.page import Opened
 from horde_policy.views.history import HISTORY_NEEDS, Range, range_of, range_text_utc
-from horde_policy.views.state import RANGES_S, ViewState
+from horde_policy.views.parameters import RANGES_S
+from horde_policy.views.state import ViewState
 from horde_policy.views.text import escape_markdown, visible
 
 __all__ = [

@@ -15,7 +15,8 @@ from horde_policy.views import model
 from horde_policy.views.figures.model import CurvePoint, add_other_rules, add_trail, add_tried, curve_alt, fig_curve
 from horde_policy.views.figures.sizes import add_rules_over_sizes, fig_sizes, sizes_alt
 from horde_policy.views.other_rules import OtherRules, rules_explained, rules_sentence
-from horde_policy.views.state import MOST_NAMES, ViewState
+from horde_policy.views.parameters import MOST_NAMES
+from horde_policy.views.state import ViewState
 from horde_policy.views.text import count, visible
 from horde_policy.views.what_if import way_back_sentence
 

@@ -12,7 +12,8 @@ from horde_policy.ui.replay_fill import show_fill
 from horde_policy.ui.replay_inputs import BUNDLED, Drawn, drawn_of
 from horde_policy.ui.replay_page import Opened
 from horde_policy.ui.replay_upload import show_upload, show_upload_read, start_of, upload_names
-from horde_policy.views.state import ViewState, hours_from_text, hours_text
+from horde_policy.views.parameters import hours_from_text, hours_text
+from horde_policy.views.state import ViewState
 from horde_policy.views.text import visible
 
 __all__ = ["show_choices"]

@@ -8,8 +8,8 @@ from horde_policy.errors import ConfigError
 from horde_policy.settings import ReplaySettings
 from horde_policy.ui.address import read_state, say, seed, write_state
 from horde_policy.units import MAX_LENGTH_LIMIT_TOKENS
+from horde_policy.views.parameters import MOST_RUNS
 from horde_policy.views.replay_runs import CLIENTS, RULES, Run, run_text, runs_of, settings_words
-from horde_policy.views.state import MOST_RUNS
 
 __all__ = ["show_settings"]
 

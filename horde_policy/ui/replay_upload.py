@@ -8,7 +8,8 @@ from horde_policy.ui import reading, uploads
 from horde_policy.ui.address import read_state, say, seed, write_state
 from horde_policy.ui.replay_desk import Desk
 from horde_policy.ui.replay_inputs import MOST_REQUESTS, fitting_hours
-from horde_policy.views.state import ViewState, hours_from_text
+from horde_policy.views.parameters import hours_from_text
+from horde_policy.views.state import ViewState
 from horde_policy.views.text import count, escape_markdown
 
 __all__ = ["show_upload", "show_upload_read", "start_of", "upload_names"]

@@ -185,8 +185,10 @@ def frame(sections: Mapping[str, Sequence[PageEntry]]) -> Navigation:
     unreadable = unreadable_secrets(st.config.get_option("secrets.files"))
     problems = (problem.text for problem in (*unreadable, *live.source_problems()))
     # What a link or the configuration says may hold anything: it is shown as text and never as Markdown.
-    for text in (*notes, *address.take_notices(), *problems):
-        st.warning(escape_markdown(text), icon=":material/info:")
+    # In a place that is always there: what follows keeps its own, or a long run would show it twice until it ends.
+    with st.empty().container():
+        for text in (*notes, *address.take_notices(), *problems):
+            st.warning(escape_markdown(text), icon=":material/info:")
     return page
 
 

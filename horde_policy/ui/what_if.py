@@ -16,7 +16,8 @@ from horde_policy.ui.page import Opened
 from horde_policy.ui.tables import show_grid
 from horde_policy.units import MAX_LENGTH_LIMIT_TOKENS
 from horde_policy.views import what_if
-from horde_policy.views.state import MOST_NAMES, TRIED_PARAMETERS, ViewState
+from horde_policy.views.parameters import MOST_NAMES, TRIED_PARAMETERS
+from horde_policy.views.state import ViewState
 from horde_policy.views.text import count, shortened, visible
 from horde_policy.views.words import GLOSSARY
 

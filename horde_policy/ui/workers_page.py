@@ -13,7 +13,7 @@ from horde_policy.ui.past_page import offer_csv
 from horde_policy.ui.tables import show_grid
 from horde_policy.views import workers
 from horde_policy.views.figures.history import MOST_WORKERS_DRAWN, fig_presence, presence_alt
-from horde_policy.views.state import MOST_FIND_CHARACTERS
+from horde_policy.views.parameters import MOST_FIND_CHARACTERS
 from horde_policy.views.text import count
 from horde_policy.views.words import filtered_note
 

@@ -1,19 +1,32 @@
 """What the Budget page shows as one frozen value, and its part of the address.
 
-The rules are those of :mod:`horde_policy.views.state`: what cannot be read falls back to its default with a note, what equals the
-default is not written. A request body never stands in an address, since it holds what somebody wrote.
+What cannot be read falls back to its default with a note, what equals the default is not written. A request
+body never stands in an address, since it holds what somebody wrote.
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, Self
+from typing import Final, Self
 
 from horde_policy.budget.money import MAX_LIMIT_PICO, to_pico
 from horde_policy.budget.prices import EPOCH
 from horde_policy.budget.reservation import DEFAULT_OUTPUT_TOKENS
 from horde_policy.budget.windows import window_at
-from horde_policy.errors import ConfigError, InputError, shown
+from horde_policy.errors import ConfigError, InputError
+from horde_policy.views.address_values import (
+    Parameter,
+    Query,
+    UnreadableValue,
+    checked,
+    matching,
+    number,
+    number_text,
+    one,
+    one_of,
+    read_values,
+    whole,
+)
 
 __all__ = [
     "ASKS",
@@ -30,8 +43,6 @@ __all__ = [
     "zone_from_text",
 ]
 
-Query = Mapping[str, Sequence[str]]
-
 ASKS: Final = {
     "agents": "as agents: 32,000, 8,192 or 4,096",
     "ladder": "the next usual size",
@@ -46,14 +57,9 @@ INPUTS: Final = ("certain", "declared", "measured")
 MOST_RESERVE_TOKENS = 1_000_000
 MOST_ALIKE = 1_000
 _WHOLE = re.compile(r"[0-9]{1,7}")
-_REAL = re.compile(r"[0-9]{1,6}(\.[0-9]{1,6})?")
-_KEY = re.compile(r"[A-Za-z0-9_.-]{1,120}")
+_KEY = r"[A-Za-z0-9_.-]{1,120}"
 _ZONE = re.compile(r"[A-Za-z0-9_+/-]{1,60}")
 MOST_MODEL_CHARACTERS = 200
-
-
-class _Unreadable(Exception):  # noqa: N818 (never leaves this module)
-    """A value of the address breaks the rule that the message names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,9 +117,9 @@ class BudgetState:
         """Return the state as a query string: what differs from the defaults, in a fixed order."""
         default = type(self)()
         return {
-            name: [write(getattr(self, field))]
-            for name, (field, _, write) in _PARAMETERS.items()
-            if getattr(self, field) != getattr(default, field)
+            parameter.name: list(parameter.write(getattr(self, parameter.field)))
+            for parameter in _PARAMETERS
+            if getattr(self, parameter.field) != getattr(default, parameter.field)
         }
 
 
@@ -200,80 +206,28 @@ def zone_from_text(text: str) -> str:
     return plain
 
 
-def _checked(check: Callable[[str], Any]) -> Callable[[str], Any]:
-    def read(text: str) -> Any:
-        try:
-            return check(text)
-        except InputError as error:
-            raise _Unreadable(error.rule) from None
-
-    return read
+def _model(values: Sequence[str]) -> str:
+    if len(values[-1]) > MOST_MODEL_CHARACTERS or not values[-1].isprintable():
+        raise UnreadableValue(f"must be a printable name of at most {MOST_MODEL_CHARACTERS} characters")
+    return values[-1]
 
 
-def _pattern(pattern: re.Pattern[str], rule: str) -> Callable[[str], str]:
-    def read(text: str) -> str:
-        if not pattern.fullmatch(text):
-            raise _Unreadable(rule)
-        return text
+_PARAMETERS: Final[tuple[Parameter, ...]] = (
+    Parameter("budget_requests", "requests", matching(_KEY, "must be the name of requests"), one, shared=False),
+    Parameter("budget_asks", "asks", checked(asks_from_text), one, shared=False),
+    Parameter("budget_pace", "pace_tok_per_s", number(0.1, 100_000), number_text, shared=False),
+    Parameter("budget_input", "input_ratio", number(0.01, 100), number_text, shared=False),
+    Parameter("budget_prices", "prices", matching(_KEY, "must be the name of a price table"), one, shared=False),
+    Parameter("budget_model", "model", _model, one, shared=False),
+    Parameter("budget_limit", "limit", checked(limit_from_text), one, shared=False),
+    Parameter("budget_window", "window", one_of(WINDOWS), one, shared=False),
+    Parameter("budget_zone", "zone", checked(zone_from_text), one, shared=False),
+    Parameter("budget_reserve", "reserve_tokens", checked(reserve_from_text), one, shared=False),
+    Parameter("budget_alike", "alike", whole(1, MOST_ALIKE), one, shared=False),
+    Parameter("budget_open", "inputs", one_of(INPUTS), one, shared=False),
+)
 
-    return read
-
-
-def _one_of(words: Sequence[str]) -> Callable[[str], str]:
-    def read(text: str) -> str:
-        if text not in words:
-            raise _Unreadable("must be one of " + ", ".join(words))
-        return text
-
-    return read
-
-
-def _whole(least: int, most: int) -> Callable[[str], int]:
-    def read(text: str) -> int:
-        if not _WHOLE.fullmatch(text) or not least <= int(text) <= most:
-            raise _Unreadable(f"must be a whole number from {least} to {most}")
-        return int(text)
-
-    return read
-
-
-def _number(least: float, most: float) -> Callable[[str], float]:
-    def read(text: str) -> float:
-        if not _REAL.fullmatch(text) or not least <= float(text) <= most:
-            raise _Unreadable(f"must be a number from {least:g} to {most:g}")
-        return float(text)
-
-    return read
-
-
-def _model(text: str) -> str:
-    if len(text) > MOST_MODEL_CHARACTERS or not text.isprintable():
-        raise _Unreadable(f"must be a printable name of at most {MOST_MODEL_CHARACTERS} characters")
-    return text
-
-
-def _number_text(value: float) -> str:
-    return f"{value:.6f}".rstrip("0").rstrip(".")
-
-
-Entry = tuple[str, Callable[[str], Any], Callable[[Any], str]]
-
-_PARAMETERS: Final[dict[str, Entry]] = {
-    "budget_requests": ("requests", _pattern(_KEY, "must be the name of requests"), str),
-    "budget_asks": ("asks", _checked(asks_from_text), str),
-    "budget_pace": ("pace_tok_per_s", _number(0.1, 100_000), _number_text),
-    "budget_input": ("input_ratio", _number(0.01, 100), _number_text),
-    "budget_prices": ("prices", _pattern(_KEY, "must be the name of a price table"), str),
-    "budget_model": ("model", _model, str),
-    "budget_limit": ("limit", _checked(limit_from_text), str),
-    "budget_window": ("window", _one_of(tuple(WINDOWS)), str),
-    "budget_zone": ("zone", _checked(zone_from_text), str),
-    "budget_reserve": ("reserve_tokens", _checked(reserve_from_text), str),
-    "budget_alike": ("alike", _whole(1, MOST_ALIKE), str),
-    "budget_open": ("inputs", _one_of(INPUTS), str),
-}
-
-BUDGET_NAMES: Final = frozenset(_PARAMETERS)
+BUDGET_NAMES: Final = frozenset(parameter.name for parameter in _PARAMETERS)
 """Every parameter of the Budget page."""
 
 
@@ -283,13 +237,5 @@ def parse_budget_state(query: Query) -> tuple[BudgetState, tuple[str, ...]]:
     >>> parse_budget_state({"budget_limit": ["-1"]})[1]
     ("The link's budget_limit='-1' is left out: it must be at least 0 dollars.",)
     """
-    values: dict[str, Any] = {}
-    notes: list[str] = []
-    for name, (field, read, _) in _PARAMETERS.items():
-        given = query.get(name)
-        if given:
-            try:
-                values[field] = read(given[-1])
-            except _Unreadable as why:
-                notes.append(f"The link's {name}={shown(given[-1])} is left out: it {why}.")
+    values, notes = read_values(_PARAMETERS, query)
     return BudgetState(**values), tuple(notes)

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from horde_policy.settings import AllowanceSettings
+from horde_policy.views.parameters import WORKSHOP_STEPS
 from horde_policy.views.review_state import ReviewState
-from horde_policy.views.state import WORKSHOP_STEPS, ViewState
+from horde_policy.views.state import ViewState
 
 __all__ = ["BUSY", "IDLE", "OTHER_BACKEND", "SEVERAL_SIZES", "SHARED_NAME", "STEPS", "STUCK", "GuideLink", "Step", "link_query"]
 

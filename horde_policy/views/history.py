@@ -6,7 +6,8 @@ from typing import Final
 
 import polars as pl
 
-from horde_policy.views.state import RANGES_S, ViewState
+from horde_policy.views.parameters import RANGES_S
+from horde_policy.views.state import ViewState
 from horde_policy.views.text import instant
 
 __all__ = ["HISTORY_NEEDS", "MOST_POINTS", "Range", "range_of", "range_text_utc", "spark_points", "thinned"]

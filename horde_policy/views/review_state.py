@@ -1,15 +1,14 @@
 """What the review pages show as one frozen value, and the address that carries it; the links of findings are such addresses.
 
-The rules are those of :mod:`horde_policy.views.state`: what cannot be read falls back to its default with a note, what equals
-the default is not written.
+What cannot be read falls back to its default with a note, what equals the default is not written.
 """
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any, Final, Self
+from typing import Final, Self
 from urllib.parse import urlencode
 
 from horde_policy.errors import ConfigError, InputError, shown
@@ -20,21 +19,25 @@ from horde_policy.review.ranges import TimeRange
 from horde_policy.review.verdict import ABOVE, OVER_S
 from horde_policy.settings import AllowanceSettings
 from horde_policy.units import MAX_LENGTH_LIMIT_TOKENS
+from horde_policy.views.address_values import (
+    Parameter,
+    Query,
+    UnreadableValue,
+    matching,
+    number,
+    number_text,
+    one,
+    one_of,
+    read_values,
+    whole,
+)
 
 __all__ = ["PARAMETERS", "ReviewState", "parse_review_state", "range_from_text", "range_text", "target_address"]
 
-Query = Mapping[str, Sequence[str]]
-
 _INSTANT = re.compile(r"\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?(Z|[+-]\d{2}:\d{2})?)?")
-_NAME = re.compile(r"[\w .:+-]{1,100}")
-_NUMBER = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?")
 
 MOST_RATIO = 1_000_000.0
 MOST_SECONDS = 86_400.0
-
-
-class _Unreadable(Exception):  # noqa: N818 (never leaves this module)
-    """A value of the address breaks the rule that the message names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,22 +185,6 @@ def _word(dimension: str, text: str) -> object:
     return text == "true" if dimension == "chat" else text
 
 
-@dataclass(frozen=True, slots=True)
-class Parameter:
-    """One parameter of the address: the field it stands for, how it is read and how it is written."""
-
-    name: str
-    field: str
-    read: Callable[[Sequence[str]], Any]
-    write: Callable[[Any], Sequence[str]]
-
-
-def _name(values: Sequence[str]) -> str:
-    if not _NAME.fullmatch(values[-1]):
-        raise _Unreadable("must be the name of data that were read")
-    return values[-1]
-
-
 def _instant(values: Sequence[str]) -> datetime:
     try:
         if not _INSTANT.fullmatch(values[-1]):
@@ -205,7 +192,7 @@ def _instant(values: Sequence[str]) -> datetime:
         at = datetime.fromisoformat(values[-1])
         return (at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(UTC)
     except (ValueError, OverflowError):
-        raise _Unreadable("must be an instant as 2026-11-29T12:00:00Z") from None
+        raise UnreadableValue("must be an instant as 2026-11-29T12:00:00Z") from None
 
 
 def _words(dimension: str) -> Callable[[Sequence[str]], tuple[str, ...]]:
@@ -213,7 +200,7 @@ def _words(dimension: str) -> Callable[[Sequence[str]], tuple[str, ...]]:
 
     def read(values: Sequence[str]) -> tuple[str, ...]:
         if any(value not in known for value in values):
-            raise _Unreadable("must be one of " + ", ".join(known))
+            raise UnreadableValue("must be one of " + ", ".join(known))
         return tuple(word for word in known if word in values)
 
     return read
@@ -223,64 +210,44 @@ def _written(word: object) -> str:
     return str(word).lower() if isinstance(word, bool) else str(word)
 
 
-def _dimension(*, empty: bool) -> Callable[[Sequence[str]], str]:
-    def read(values: Sequence[str]) -> str:
-        # only rows can be steps of time: a figure has no place for as many columns or colours
-        known = (*WORDS, "none") if empty else DIMENSIONS
-        if values[-1] not in known:
-            raise _Unreadable("must be one of " + ", ".join(known))
-        return "" if values[-1] == "none" else values[-1]
-
-    return read
-
-
-def _tokens(values: Sequence[str]) -> int:
-    if not _NUMBER.fullmatch(values[-1]) or "." in values[-1] or not 1 <= int(values[-1]) <= MAX_LENGTH_LIMIT_TOKENS:
-        raise _Unreadable(f"must be a whole number from 1 to {MAX_LENGTH_LIMIT_TOKENS}")
-    return int(values[-1])
-
-
-def _number(least: float, most: float) -> Callable[[Sequence[str]], float]:
-    def read(values: Sequence[str]) -> float:
-        if not _NUMBER.fullmatch(values[-1]) or not least <= float(values[-1]) <= most:
-            raise _Unreadable(f"must be a number from {least:g} to {most:g}")
-        return float(values[-1])
-
-    return read
+def _dimension_or_none(values: Sequence[str]) -> str:
+    # only rows can be steps of time: a figure has no place for as many columns or colours
+    name: str = one_of((*WORDS, "none"))(values)
+    return "" if name == "none" else name
 
 
 def _ratio(values: Sequence[str]) -> float:
-    return math.inf if values[-1] == "any" else _number(1.0, MOST_RATIO)(values)
-
-
-def _one(value: object) -> tuple[str]:
-    return (str(value),)
+    return math.inf if values[-1] == "any" else number(1.0, MOST_RATIO)(values)
 
 
 def _time_text(at: datetime) -> tuple[str]:
     return (at.astimezone(UTC).isoformat().replace("+00:00", "Z"),)
 
 
-def _number_text(value: float) -> tuple[str]:
-    return ("any",) if math.isinf(value) else (f"{value:.9f}".rstrip("0").rstrip("."),)
+def _ratio_text(value: float) -> tuple[str]:
+    return ("any",) if math.isinf(value) else number_text(value)
+
+
+_DATA = matching(r"[\w .:+-]{1,100}", "must be the name of data that were read")
+_TOKENS = whole(1, MAX_LENGTH_LIMIT_TOKENS)
 
 
 PARAMETERS: Final[tuple[Parameter, ...]] = (
-    Parameter("data", "data", _name, _one),
-    Parameter("against", "against", _name, _one),
+    Parameter("data", "data", _DATA, one),
+    Parameter("against", "against", _DATA, one),
     Parameter("since", "start", _instant, _time_text),
     Parameter("until", "end", _instant, _time_text),
     Parameter("against_since", "against_start", _instant, _time_text),
     Parameter("against_until", "against_end", _instant, _time_text),
-    *(Parameter(dimension, dimension, _words(dimension), tuple) for dimension in WORDS),
-    Parameter("rows", "rows", _dimension(empty=False), _one),
-    Parameter("columns", "columns", _dimension(empty=True), lambda name: (name or "none",)),
-    Parameter("colour", "colour", _dimension(empty=True), lambda name: (name or "none",)),
-    Parameter("what_if_ceiling", "ceiling", _tokens, _one),
-    Parameter("what_if_floor", "floor", _tokens, _one),
-    Parameter("over", "over_s", _number(0.0, MOST_SECONDS), _number_text),
-    Parameter("above", "above", _number(0.0, 0.999999999), _number_text),
-    Parameter("ratio", "ratio", _ratio, _number_text),
+    *(Parameter(dimension, dimension, _words(dimension), tuple, several=True) for dimension in WORDS),
+    Parameter("rows", "rows", one_of(DIMENSIONS), one),
+    Parameter("columns", "columns", _dimension_or_none, lambda name: (name or "none",)),
+    Parameter("colour", "colour", _dimension_or_none, lambda name: (name or "none",)),
+    Parameter("what_if_ceiling", "ceiling", _TOKENS, one),
+    Parameter("what_if_floor", "floor", _TOKENS, one),
+    Parameter("over", "over_s", number(0.0, MOST_SECONDS), number_text),
+    Parameter("above", "above", number(0.0, 0.999999999), number_text),
+    Parameter("ratio", "ratio", _ratio, _ratio_text),
 )
 """Every parameter of the review pages, in the order in which they are written; none is one of the other pages'."""
 
@@ -296,15 +263,7 @@ def parse_review_state(query: Query) -> tuple[ReviewState, tuple[str, ...]]:
     The link's above='2' is left out: it must be a number from 0 to 1.
     The link's since and until are left out: the range must begin before it ends.
     """
-    values: dict[str, Any] = {}
-    notes: list[str] = []
-    for parameter in PARAMETERS:
-        given = query.get(parameter.name)
-        if given:
-            try:
-                values[parameter.field] = parameter.read(given)
-            except _Unreadable as why:
-                notes.append(f"The link's {parameter.name}={shown(given[-1])} is left out: it {why}.")
+    values, notes = read_values(PARAMETERS, query)
     for start, end, name in (
         ("start", "end", "since and until"),
         ("against_start", "against_end", "against_since and against_until"),
@@ -337,7 +296,7 @@ def range_from_text(text: str) -> TimeRange:
     first, to, last = text.partition(" to ")
     try:
         ends = [_instant([end.strip().replace(" ", "T")]) for end in (first, last)]
-    except _Unreadable:
+    except UnreadableValue:
         to = ""
     if not to:
         raise InputError("range", "", text, "must be two instants as 2026-11-23 00:00 to 2026-11-24 12:00 (UTC), or all")

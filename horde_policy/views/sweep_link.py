@@ -6,8 +6,9 @@ from typing import Any, Final
 
 from horde_policy.replay.fill_rule import FillRule
 from horde_policy.settings import AllowanceSettings, ReplaySettings
+from horde_policy.views.parameters import SETTING_PARAMETERS
 from horde_policy.views.replay_runs import run_text
-from horde_policy.views.state import SETTING_PARAMETERS, ViewState
+from horde_policy.views.state import ViewState
 
 __all__ = ["ORIGIN", "base_load_of", "replay_query", "why_not"]
 

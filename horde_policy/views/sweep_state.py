@@ -1,7 +1,7 @@
 """What the Sweep page shows, as it stands in the address: which sweep, what is asked of it, which settings are looked at.
 
-The rules are those of :mod:`horde_policy.views.state`. Sentences are kept as they were typed: the page reads them, and says
-what of them it cannot read.
+What cannot be read falls back to its default with a note, what equals the default is not written. Sentences are kept as they
+were typed: the page reads them, and says what of them it cannot read.
 """
 
 import re

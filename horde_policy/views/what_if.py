@@ -11,7 +11,8 @@ from horde_policy.policy.wait import wait_time_s
 from horde_policy.policy.worker import Worker
 from horde_policy.settings import AllowanceSettings
 from horde_policy.views import grid
-from horde_policy.views.state import TRIED_PARAMETERS, ViewState
+from horde_policy.views.parameters import TRIED_PARAMETERS
+from horde_policy.views.state import ViewState
 from horde_policy.views.text import NOT_REPORTED, count, seconds, speed, visible
 from horde_policy.views.words import gloss
 

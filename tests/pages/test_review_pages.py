@@ -26,10 +26,10 @@ from horde_policy.review.loading import DEMO_WEEK, load_exports
 from horde_policy.review.whatif import what_if
 from horde_policy.settings import AllowanceSettings
 from horde_policy.ui import reading, review_library, review_live, uploads
+from horde_policy.views.parameters import PARAMETERS as OTHER_PARAMETERS
+from horde_policy.views.parameters import SETTING_PARAMETERS, TRIED_PARAMETERS
 from horde_policy.views.review_state import PARAMETERS
 from horde_policy.views.review_words import bounds_text
-from horde_policy.views.state import PARAMETERS as OTHER_PARAMETERS
-from horde_policy.views.state import SETTING_PARAMETERS, TRIED_PARAMETERS
 from tests.pages.conftest import REVIEW_PAGES, App
 from tests.unit.imports.writing import PLAIN, QUEUE, T0, classic, decision, exposition, matrix, metric
 

@@ -11,8 +11,8 @@ from horde_policy.cli.main import main
 from horde_policy.settings import ENVIRONMENT_NAMES, AllowanceSettings, ReplaySettings
 from horde_policy.units import MAX_LENGTH_LIMIT_TOKENS
 from horde_policy.views.budget_state import BUDGET_NAMES
+from horde_policy.views.parameters import PARAMETERS, SETTING_PARAMETERS, TRIED_PARAMETERS
 from horde_policy.views.review_state import PARAMETERS as REVIEW_PARAMETERS
-from horde_policy.views.state import PARAMETERS, SETTING_PARAMETERS, TRIED_PARAMETERS
 from horde_policy.views.sweep_state import SWEEP_NAMES
 from tests.documentation import ROOT, blocks_of, run_page
 from tests.unit.test_one_direction import LEAVES, MAY_IMPORT, MAY_IMPORT_ALSO

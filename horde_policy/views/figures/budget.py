@@ -12,7 +12,17 @@ import polars as pl
 from horde_policy.budget.money import PICO_PER_USD, money_text
 from horde_policy.views.budget_words import setting_name
 from horde_policy.views.figures.replay import RUN_COLOURS
-from horde_policy.views.figures.style import ACCENT, FAINT, OUTCOME_PATTERNS, OUTCOMES, TEXT, Mode, base_figure, utc_axis
+from horde_policy.views.figures.style import (
+    ACCENT,
+    FAINT,
+    OUTCOME_PATTERNS,
+    OUTCOMES,
+    TEXT,
+    Mode,
+    base_figure,
+    legend_below,
+    utc_axis,
+)
 from horde_policy.views.text import count, escape_plotly, ratio
 
 __all__ = [
@@ -31,7 +41,6 @@ SETTING_COLOURS: Final[dict[Mode, tuple[str, ...]]] = {"light": RUN_COLOURS["lig
 """The chosen reservation's colour and those of B11, B12, B13: as the runs of a replay."""
 
 DASHES: Final = ("solid", "dash", "dot", "longdash")
-LEGEND = {"orientation": "h", "yanchor": "bottom", "y": 1.02, "xanchor": "left", "x": 0, "font": {"size": 12}}
 PARTS: Final = (
     ("settled", "served", "free"),
     ("cut", "cut at the limit", "downgraded"),
@@ -123,9 +132,8 @@ def fig_trade_off(summary: pl.DataFrame, reserve_tokens: int, mode: Mode) -> go.
         [f"really overspent {_money(row['overspend_pico'])}" for row in rows],
     )  # fmt: skip
     _mark(figure, rows, places, reserve_tokens, mode)
+    legend_below(figure)
     figure.update_layout(
-        showlegend=True,
-        legend=LEGEND,
         yaxis={"domain": [0.57, 1], "title": {"text": "refused early"}, "tickformat": ".1~%", "rangemode": "tozero"},
         yaxis2={
             "domain": [0, 0.45], "title": {"text": "$ over the limit"}, "tickprefix": "$", "rangemode": "tozero",
@@ -233,7 +241,8 @@ def fig_outcomes(summary: pl.DataFrame, mode: Mode) -> go.Figure:
         xanchor="left",
         font={"size": 12, "color": FAINT[mode]},
     )
-    figure.update_layout(barmode="stack", showlegend=True, legend={**LEGEND, "traceorder": "normal"}, bargap=0.22)
+    legend_below(figure)
+    figure.update_layout(barmode="stack", bargap=0.22)
     figure.update_xaxes(
         range=[0, 1.24], tickvals=[0, 0.25, 0.5, 0.75, 1], tickformat=".0%", title={"text": "share of the requests"}
     )
@@ -311,7 +320,7 @@ def fig_money(moments: pl.DataFrame, setting: str, limit_pico: int, *, dated: bo
         annotation_position="bottom left",
         annotation_font={"size": 11, "color": TEXT[mode]},
     )
-    figure.update_layout(showlegend=True, legend={**LEGEND, "traceorder": "normal"})
+    legend_below(figure)
     figure.update_yaxes(title={"text": "dollars"}, tickprefix="$", rangemode="tozero")
     _time_axis(figure, dated=dated)
     return figure
@@ -355,7 +364,7 @@ def fig_over_time(moments: pl.DataFrame, settings: Mapping[str, str], column: st
             customdata=[count(value) if column == "open" else _money(value) for value in values],
             hovertemplate=name + ": %{customdata}<br>%{x}<extra></extra>",
         )
-    figure.update_layout(showlegend=True, legend=LEGEND)
+    legend_below(figure)
     if column == "open":
         figure.update_yaxes(title={"text": "open requests"}, rangemode="tozero")
     else:

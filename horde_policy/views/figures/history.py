@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 import polars as pl
 
 from horde_policy.settings import AllowanceSettings
-from horde_policy.views.figures.style import ACCENT, FAINT, STATE_COLOURS, TEXT, Mode, base_figure, utc_axis
+from horde_policy.views.figures.style import ACCENT, FAINT, STATE_COLOURS, TEXT, Mode, base_figure, legend_below, utc_axis
 from horde_policy.views.text import count, escape_plotly, shortened, visible
 from horde_policy.views.words import STATES
 
@@ -107,12 +107,9 @@ def fig_trend(
     )
     _draw_gaps(figure, gaps, mode)
     _draw_marks(figure, marks, mode)
-    figure.update_layout(
-        showlegend=bool(behind),
-        legend={"orientation": "h", "y": 1.12, "x": 0, "yanchor": "bottom"},
-        dragmode="select",
-        selectdirection="h",
-    )
+    if behind:
+        legend_below(figure)
+    figure.update_layout(dragmode="select", selectdirection="h")
     utc_axis(figure)
     figure.update_yaxes(title={"text": "free output allowance (tokens)"}, range=[0, settings.ceiling_tokens * 1.12])
     return figure
@@ -167,13 +164,8 @@ def fig_states(frame: pl.DataFrame, mode: Mode, *, gaps: pl.DataFrame | None = N
         )
     _draw_gaps(figure, gaps, mode)
     _draw_marks(figure, marks, mode)
-    figure.update_layout(
-        showlegend=True,
-        legend={"orientation": "h", "y": 1.02, "x": 0, "yanchor": "bottom", "traceorder": "normal"},
-        hovermode="x unified",
-        dragmode="select",
-        selectdirection="h",
-    )
+    legend_below(figure, rows=2)
+    figure.update_layout(hovermode="x unified", dragmode="select", selectdirection="h")
     utc_axis(figure)
     figure.update_yaxes(title={"text": "models"}, rangemode="tozero")
     return figure
@@ -290,5 +282,5 @@ def fig_presence(
     utc_axis(figure)
     labels = [escape_plotly(shortened(visible(name), 28)) for name in names]
     figure.update_yaxes(tickmode="array", tickvals=[place[i] for i in order], ticktext=labels, range=[0.3, len(order) + 0.7])
-    figure.update_layout(showlegend=True, legend={"orientation": "h", "y": 1.0, "x": 0, "yanchor": "bottom"})
+    legend_below(figure)
     return figure

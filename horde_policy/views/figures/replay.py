@@ -51,9 +51,6 @@ RUN_COLOURS: Final[dict[Mode, tuple[str, ...]]] = {
 }
 """The baseline's colour and those of the runs B to E, out of the theme's categories."""
 
-LEGEND_ROOM_PX = 72
-"""Below a plot: its axis, the axis' title, and a row of the legend."""
-
 RUN_DASHES: Final = ("dot", "solid", "dash", "dashdot", "longdash")
 
 CHANGE_COLOURS: Final[dict[Mode, dict[str, str]]] = {
@@ -71,8 +68,6 @@ CHANGE_PATTERNS: Final = {"now served": "", "more tokens": "/", "now free": ".",
 }  # fmt: skip
 
 Runs = Sequence[tuple[Run, Scored]]
-
-LEGEND = {"orientation": "h", "yanchor": "bottom", "y": 1.02, "xanchor": "left", "x": 0, "font": {"size": 12}}
 
 
 def _groups(runs: Runs, by: str) -> list[str]:
@@ -132,7 +127,8 @@ def fig_mix(runs: Runs, by: str, mode: Mode) -> go.Figure:
             textangle=0,
             hovertemplate="%{y}<br>" + outcome + ": %{x:.1%}, %{customdata:,} requests<extra></extra>",
         )
-    figure.update_layout(barmode="stack", showlegend=True, legend={**LEGEND, "traceorder": "normal"}, bargap=0.18)
+    legend_below(figure)
+    figure.update_layout(barmode="stack", bargap=0.18)
     figure.update_xaxes(range=[0, 1], tickformat=".0%", title={"text": "share of the requests"})
     figure.update_yaxes(autorange="reversed")
     return figure
@@ -174,7 +170,7 @@ def fig_waits(runs: Runs, *, requester: str | None, outcome: str | None, mode: M
         for label in figure.layout.annotations:
             if label.x > BIN_S * LAST_BIN / 2:
                 label.xanchor = "right"  # near the edge it would be cut off
-    figure.update_layout(margin={"t": 24 + MARK_ROW_PX, "b": LEGEND_ROOM_PX})
+    figure.update_layout(margin_t=24 + MARK_ROW_PX)
     legend_below(figure)
     figure.update_xaxes(title={"text": "queue wait (s)"}, range=[0, BIN_S * LAST_BIN])
     figure.update_yaxes(title={"text": "share started within it"}, range=[0, 1.03], tickformat=".0%")
@@ -216,7 +212,7 @@ def fig_allowance(runs: Runs, model: str, *, dated: bool, mode: Mode) -> go.Figu
                 "<br>estimated wait %{customdata[2]:,.0f} s in the mean<extra></extra>"
             ),
         )
-    figure.update_layout(showlegend=True, legend=LEGEND)
+    legend_below(figure)
     if dated:
         utc_axis(figure)
     else:
@@ -271,7 +267,8 @@ def fig_changes(changes: Mapping[str, Compared], mode: Mode) -> go.Figure:
                 x=x, y=letter, text=text, showarrow=False, xanchor=anchor, font={"color": TEXT[mode], "size": 12}
             )
     figure.add_vline(x=0, line={"width": 1, "color": FAINT[mode]})
-    figure.update_layout(barmode="relative", showlegend=True, legend={**LEGEND, "traceorder": "normal"})
+    legend_below(figure)
+    figure.update_layout(barmode="relative")
     reach = max(0.001, widest) * 1.7
     figure.update_xaxes(
         range=[-reach, reach], tickformat=".2~%", title={"text": "share of the requests: worse ← → better"}, nticks=7

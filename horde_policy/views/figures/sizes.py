@@ -6,7 +6,7 @@ import plotly.graph_objects as go
 
 from horde_policy.board.detail import SizeStep
 from horde_policy.settings import AllowanceSettings
-from horde_policy.views.figures.style import ACCENT, FAINT, STATE_COLOURS, TEXT, Mode, base_figure, draw_beneath, key_below
+from horde_policy.views.figures.style import ACCENT, FAINT, STATE_COLOURS, TEXT, Mode, base_figure, draw_beneath, legend_below
 from horde_policy.views.text import count
 from horde_policy.views.words import STATES
 
@@ -78,9 +78,10 @@ def fig_sizes(
 
 def _draw_key(figure: go.Figure) -> None:
     """Name each kind of line, and the point, once below the plot."""
-    key_below(figure, rows=2)
+    legend_below(figure, rows=4)
     named: set[str] = set()
     for trace in figure.data:
+        trace.legendgroup = trace.name
         trace.showlegend = trace.name not in named
         named.add(trace.name)
 

@@ -27,7 +27,6 @@ __all__ = [
     "base_figure",
     "draw_beneath",
     "draw_marks",
-    "key_below",
     "legend_below",
     "utc_axis",
 ]
@@ -97,19 +96,25 @@ def base_figure(*, height_px: int = 320) -> go.Figure:
     return figure
 
 
-def legend_below(figure: go.Figure) -> None:
+LEGEND_ROW_PX = 26
+"""The height of one row of a legend with its distance from what stands above it."""
+
+
+def legend_below(figure: go.Figure, *, rows: int = 1) -> None:
     """Put the legend at the foot of the figure, in room that it is given: however many rows it has, none lies on the data.
 
-    A legend over the plot grows upwards only until the figure ends, and from there downwards into the plot: on a narrow screen
-    its second row covered what was drawn.
+    The figure grows by so many rows; where a narrow screen needs more, the plot gives way. A legend that is anchored to the plot,
+    over it or a share of its height below it, covers what is drawn or the axis as soon as a narrow screen gives it a second row.
 
-    >>> figure = base_figure()
+    >>> figure = base_figure(height_px=300)
     >>> legend_below(figure)
-    >>> figure.layout.legend.yref, figure.layout.legend.yanchor
-    ('container', 'bottom')
+    >>> figure.layout.legend.yref, figure.layout.legend.yanchor, figure.layout.height
+    ('container', 'bottom', 326)
     """
     place = {"orientation": "h", "yref": "container", "y": 0, "yanchor": "bottom", "x": 0, "xanchor": "left"}
-    figure.update_layout(showlegend=True, legend=place | {"traceorder": "normal"})
+    # wide enough to tell one pattern of dashes from another
+    look = {"traceorder": "normal", "font": {"size": 12}, "itemwidth": 40}
+    figure.update_layout(showlegend=True, legend=place | look, height=(figure.layout.height or 320) + LEGEND_ROW_PX * rows)
 
 
 def draw_beneath(
@@ -127,25 +132,11 @@ def draw_beneath(
     [('other', True), ('own', False)]
     """
     if not figure.layout.showlegend:
-        key_below(figure)
+        figure.update_traces(showlegend=False)
+        legend_below(figure)
     line = {"color": FAINT[mode], "width": 1.4, "dash": dash}
     figure.add_scatter(x=x, y=y, mode="lines", name=name, line=line, hovertemplate=hover, showlegend=True, legendrank=1001)
     figure.data = (figure.data[-1], *figure.data[:-1])
-
-
-def key_below(figure: go.Figure, *, rows: int = 1) -> None:
-    """Give the figure a legend below its plot, with room for so many rows, and nothing in it yet.
-
-    >>> figure = base_figure(height_px=300)
-    >>> key_below(figure)
-    >>> figure.layout.height, figure.layout.showlegend
-    (330, True)
-    """
-    figure.update_traces(showlegend=False)
-    legend = {"orientation": "h", "x": 0, "xanchor": "left", "y": -0.26, "yanchor": "top", "itemwidth": 44}
-    still = {"itemclick": False, "itemdoubleclick": False}
-    height_px = (figure.layout.height or 320) + 10 + 20 * rows
-    figure.update_layout(showlegend=True, legend=legend | still, height=height_px)
 
 
 MARK_ROW_PX = 14

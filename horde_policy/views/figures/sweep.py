@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 
 from horde_policy.sweep.judge import Judgement
 from horde_policy.sweep.metrics import Array, Metric
-from horde_policy.views.figures.style import ACCENT, FAINT, TEXT, Mode, base_figure
+from horde_policy.views.figures.style import ACCENT, FAINT, TEXT, Mode, base_figure, legend_below
 from horde_policy.views.sweep_results import Heat, Level, Square, values_of
 from horde_policy.views.sweep_words import SETTING_WORDS, figure_words, metric_words
 from horde_policy.views.text import tokens_short
@@ -27,7 +27,6 @@ TURN: Final[dict[Mode, float]] = {"light": 0.5, "dark": 0.62}
 OTHER: Final[dict[Mode, Mode]] = {"light": "dark", "dark": "light"}
 
 MARKS: Final = {"in force": "◆", "proposed": "★", "looked at": "▣"}
-LEGEND = {"orientation": "h", "yanchor": "bottom", "y": 1.02, "xanchor": "left", "x": 0, "font": {"size": 12}}
 
 
 def short_figure(metric: Metric, value: float | None) -> str:
@@ -222,7 +221,8 @@ def fig_front(
             marker = {"symbol": symbol, "size": size, "color": TEXT[mode], "line": {"width": 2, "color": TEXT[mode]}}
             whiskers = {f"error_{axis}": _spread(judgement, metric, name, mode) for axis, metric in (("x", x), ("y", y))}
             add(word, [place_of[name]], marker, **whiskers)
-    figure.update_layout(showlegend=True, legend=LEGEND, xaxis=_metric_axis(x, xs), yaxis=_metric_axis(y, ys))
+    legend_below(figure)
+    figure.update_layout(xaxis=_metric_axis(x, xs), yaxis=_metric_axis(y, ys))
     return figure
 
 

@@ -9,8 +9,8 @@ import polars as pl
 
 from horde_policy.sweep.judge import Judgement
 from horde_policy.sweep.metrics import Array, Metric
-from horde_policy.views.figures.style import ACCENT, FAINT, SURFACES, TEXT, Mode, base_figure
-from horde_policy.views.figures.sweep import LEGEND, axis_words, short_figure
+from horde_policy.views.figures.style import ACCENT, FAINT, SURFACES, TEXT, Mode, base_figure, legend_below
+from horde_policy.views.figures.sweep import axis_words, short_figure
 from horde_policy.views.sweep_results import values_of
 from horde_policy.views.sweep_words import SETTING_WORDS, figure_words, metric_words, setting_value
 
@@ -85,7 +85,8 @@ def fig_parallel(judgement: Judgement, names: Mapping[str, str], *, point: str |
     )  # fmt: skip
     figure.update_yaxes(visible=False, range=[-0.06, 1.06], fixedrange=True)
     # Room in pixels on both sides: a share of the axis would be too little for the first labels and the last title on a phone.
-    figure.update_layout(showlegend=True, legend=LEGEND, hovermode="closest", margin={"l": 42, "r": 42})
+    legend_below(figure)
+    figure.update_layout(hovermode="closest", margin={"l": 42, "r": 42})
     return figure
 
 
@@ -244,7 +245,7 @@ def fig_blocks(
         )
     if held and by == "day":
         _shade(figure, held, mode)
-    figure.update_layout(showlegend=True, legend=LEGEND)
+    legend_below(figure)
     figure.update_xaxes(title={"text": by}, dtick=1 if len(next(iter(blocks.values()), {})) <= 31 else None)
     unit = {"share": "", "s": " (s)", "tokens": " (tokens a day)"}[metric.unit]
     figure.update_yaxes(

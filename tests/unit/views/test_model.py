@@ -176,7 +176,7 @@ def test_the_key_names_everything_that_is_drawn_over_the_sizes_once_and_in_its_l
     for trace in figure.data:
         if trace.mode == "lines":
             assert (trace.line.color, trace.line.dash) == looks[trace.name]
-    assert figure.layout.legend.y < 0
+    assert figure.layout.legend.yref == "container", "below the plot"
 
 
 def test_what_nobody_reports_is_named() -> None:

@@ -82,7 +82,7 @@ def test_the_other_rules_lie_beneath_and_are_named_where_nothing_can_stand_acros
         assert len(figure.layout.annotations) == before, "no word is printed over the plot"
         assert all(trace.showlegend and "rule" in trace.name for trace in figure.data[:known]), "drawn first, so beneath the rest"
         assert not any("rule" in trace.name for trace in figure.data[known:])
-        assert figure.layout.legend.y < 0, "named below the plot"
+        assert figure.layout.legend.yref == "container", "named below the plot"
 
 
 def test_what_is_added_later_stays_out_of_the_legend() -> None:

@@ -13,7 +13,8 @@ from horde_policy.sources.recorded import load_recorded
 from horde_policy.views.exports import headings
 from horde_policy.views.overview import board_columns, board_rows, export_frame, pulse_tiles, shown_rows
 from horde_policy.views.overview_words import explanations, headline
-from horde_policy.views.state import SORTS, ViewState
+from horde_policy.views.parameters import SORTS
+from horde_policy.views.state import ViewState
 from horde_policy.views.status import status_line
 from horde_policy.views.tiles import age_tile
 from tests.unit.board.made import AT, listed, snapshot, worker

@@ -7,16 +7,16 @@ from hypothesis import strategies as st
 from horde_policy.errors import InputError
 from horde_policy.settings import AllowanceSettings
 from horde_policy.views.budget_state import BUDGET_NAMES
-from horde_policy.views.state import (
+from horde_policy.views.parameters import (
     PARAMETERS,
     REFRESH_CHOICES_S,
     SETTING_PARAMETERS,
     SORTS,
     TRIED_PARAMETERS,
-    ViewState,
-    parse_view_state,
     size_from_text,
 )
+from horde_policy.views.replay_state import REPLAY_NAMES
+from horde_policy.views.state import ViewState, parse_view_state
 from horde_policy.views.sweep_state import SWEEP_NAMES
 from horde_policy.views.words import STATES
 
@@ -24,8 +24,10 @@ BASE = AllowanceSettings()
 
 
 def test_every_field_but_the_settings_has_its_parameter() -> None:
-    assert {p.field for p in PARAMETERS} | {"settings", "tried", "sweep", "budget"} == {f.name for f in fields(ViewState)}
-    settings = [*SETTING_PARAMETERS, *TRIED_PARAMETERS, *SWEEP_NAMES, *BUDGET_NAMES]
+    assert {p.field for p in PARAMETERS} | {"settings", "tried", "sweep", "budget", "replay"} == {
+        f.name for f in fields(ViewState)
+    }
+    settings = [*SETTING_PARAMETERS, *TRIED_PARAMETERS, *SWEEP_NAMES, *BUDGET_NAMES, *REPLAY_NAMES]
     assert len({p.name for p in PARAMETERS} | set(settings)) == len(PARAMETERS) + len(settings)
 
 

@@ -1,3 +1,4 @@
+import ast
 import itertools
 import math
 import tomllib
@@ -16,6 +17,7 @@ from horde_policy.views.figures.style import (
     Mode,
     base_figure,
     draw_marks,
+    legend_below,
 )
 from horde_policy.views.words import STATES
 
@@ -96,3 +98,19 @@ def test_the_marks_follow_the_settings() -> None:
     draw_marks(figure, AllowanceSettings(wait_full_s=30, wait_floor_s=90.5), "dark")
     assert [shape.x0 for shape in figure.layout.shapes] == [30, 90.5]
     assert [note.text for note in figure.layout.annotations] == ["full wait 30 s", "floor wait 90 s"]
+
+
+def test_every_figures_legend_is_the_one_below_the_plot() -> None:
+    """No figure places a legend of its own: only ``style`` names where one stands."""
+    figures = ROOT / "horde_policy" / "views" / "figures"
+    placed = {
+        path.name
+        for path in figures.glob("*.py")
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.keyword) and node.arg == "legend"
+    }
+    assert placed == {"style.py"}
+    figure = base_figure(height_px=200)
+    legend_below(figure)
+    assert (figure.layout.legend.yref, figure.layout.legend.y, figure.layout.legend.yanchor) == ("container", 0, "bottom")
+    assert figure.layout.height > 200
