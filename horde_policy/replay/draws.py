@@ -14,7 +14,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["u", "u_of_keys", "u_of_rows"]
+__all__ = ["ROUND_CONSTANTS", "u", "u_of_keys", "u_of_rows"]
 
 Draws = npt.NDArray[np.float64]
 
@@ -44,7 +44,8 @@ def _round_constants() -> npt.NDArray[np.uint32]:
     return np.array(constants, dtype=np.uint32)
 
 
-_ROUNDS = _round_constants()
+ROUND_CONSTANTS = _round_constants()
+"""Of SHA-256, computed from what they are."""
 
 
 def u(salt: str, key: str) -> float:
@@ -79,7 +80,7 @@ def u_of_rows(salt: str, trace: str, rows: npt.NDArray[np.int64]) -> Draws:
     block = np.frombuffer(prefix, dtype=np.uint8)
     parts = zip(np.array_split(np.ascontiguousarray(rows), cores), np.array_split(heads, cores), strict=True)
     with ThreadPoolExecutor(cores) as threads:
-        jobs = [threads.submit(_hash_rows, block, some, into, _ROUNDS, _START) for some, into in parts]
+        jobs = [threads.submit(_hash_rows, block, some, into, ROUND_CONSTANTS, _START) for some, into in parts]
         for job in jobs:
             job.result()
     draws: Draws = heads / 2.0**64

@@ -19,7 +19,7 @@ import httpx
 from horde_policy.clock import Clock
 from horde_policy.errors import InputError, SourceUnavailable, shown
 from horde_policy.sources.horde import api_address, client_agent
-from horde_policy.sources.http import Answer, _is_loopback, _tls, retry_after_s
+from horde_policy.sources.http import Answer, is_loopback, retry_after_s, tls_context
 
 __all__ = ["ANONYMOUS_KEY", "DryRunAnswer", "DryRunClient", "DryRunOutcome", "OnlyDryRuns", "SentRule"]
 
@@ -121,10 +121,10 @@ class OnlyDryRuns(httpx.BaseTransport):
 def _transport(api: str) -> httpx.HTTPTransport:
     """Return the way to a server, through the environment's proxy unless it is on this machine."""
     url = httpx.URL(api)
-    if _is_loopback(url.host):
-        return httpx.HTTPTransport(verify=_tls(trust_env=False), trust_env=False)
+    if is_loopback(url.host):
+        return httpx.HTTPTransport(verify=tls_context(trust_env=False), trust_env=False)
     proxies = {} if proxy_bypass(url.host) else getproxies()
-    return httpx.HTTPTransport(verify=_tls(trust_env=True), proxy=proxies.get(url.scheme) or proxies.get("all"))
+    return httpx.HTTPTransport(verify=tls_context(trust_env=True), proxy=proxies.get(url.scheme) or proxies.get("all"))
 
 
 class DryRunClient:

@@ -24,7 +24,7 @@ import httpx
 from horde_policy.clock import Clock
 from horde_policy.errors import ConfigError, InputError, SourceFormatError, SourceThrottled, SourceUnavailable, shown
 
-__all__ = ["Answer", "HttpReader", "Patience", "checked_address", "retry_after_s"]
+__all__ = ["Answer", "HttpReader", "Patience", "checked_address", "is_loopback", "retry_after_s", "tls_context"]
 
 TOO_MANY_REQUESTS = 429
 SERVER_ERRORS = 500
@@ -144,7 +144,7 @@ def _instant(text: str) -> datetime | None:
 
 
 @functools.cache
-def _tls(*, trust_env: bool) -> ssl.SSLContext:
+def tls_context(*, trust_env: bool) -> ssl.SSLContext:
     """Return the process's TLS set-up: reading the certificates takes longer than most answers."""
     return httpx.create_ssl_context(trust_env=trust_env)
 
@@ -154,7 +154,12 @@ def _place(url: httpx.URL) -> str:
     return f"{url.scheme}://{url.host}" + ("" if url.port is None else f":{url.port}")
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
+    """Return whether a host is this machine, which no proxy stands before.
+
+    >>> is_loopback("127.0.0.1"), is_loopback("[::1]"), is_loopback("horde.example")
+    (True, True, False)
+    """
     try:
         return ipaddress.ip_address(host.strip("[]")).is_loopback
     except ValueError:
@@ -216,13 +221,13 @@ class HttpReader:
         self._monotonic = monotonic
         self._patience = patience or Patience()
         self._closed = False
-        trust_env = not _is_loopback(httpx.URL(address).host)
+        trust_env = not is_loopback(httpx.URL(address).host)
         self._client = httpx.Client(
             headers=dict(headers),
             timeout=httpx.Timeout(self._patience.read_s, connect=self._patience.connect_s),
             follow_redirects=False,
             trust_env=trust_env,
-            verify=_tls(trust_env=trust_env),
+            verify=tls_context(trust_env=trust_env),
             transport=transport,
         )
 

@@ -21,6 +21,7 @@ from horde_policy.frames.snapshot import Snapshot
 from horde_policy.sources.catalogue import Catalogue, Entry, configured_sources
 from horde_policy.sources.horde import LiveSource, RateLimit
 from horde_policy.sources.poller import Look, Pollers
+from horde_policy.sources.source import Source
 from horde_policy.ui import components
 from horde_policy.views.state import ViewState
 from horde_policy.views.status import Status, status_line
@@ -31,9 +32,11 @@ __all__ = [
     "content_id",
     "live_entry",
     "look_at",
+    "pollers",
     "show_source",
     "show_status",
     "source_labels",
+    "source_of",
     "source_problems",
     "standings",
 ]
@@ -127,6 +130,16 @@ def _desk() -> _Desk:
     clock = SystemClock()
     catalogue = configured_sources(os.environ, _secrets(), clock=clock)
     return _Desk(clock, catalogue, Pollers(catalogue.build, clock=clock))
+
+
+def pollers() -> Pollers:
+    """Return the pollers of the sources that somebody has chosen, shared by all viewers."""
+    return _desk().pollers
+
+
+def source_of(key: str) -> Source:
+    """Return a configured source itself, for what can be asked of it beside its snapshot."""
+    return pollers().poller(key).source
 
 
 def live_entry(source: str) -> Entry | None:

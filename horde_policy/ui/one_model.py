@@ -6,7 +6,7 @@ from horde_policy.errors import InputError
 from horde_policy.frames.model_look import ModelLook
 from horde_policy.sources.one_model import LOOK_WAIT_S, look_at_model
 from horde_policy.sources.source import Source
-from horde_policy.ui.live import WAITING_EVERY_S, _desk
+from horde_policy.ui.live import WAITING_EVERY_S, source_of
 from horde_policy.ui.page import Opened
 from horde_policy.views.one_model import ALONE_COUNTS, alone_sentence
 from horde_policy.views.text import escape_markdown
@@ -22,7 +22,7 @@ def show_alone(opened: Opened) -> None:
     state = opened.state
     if len(state.models) != 1:
         return
-    source = _desk().pollers.poller(state.source).source
+    source = source_of(state.source)
     found = _look(source, state.models[0], 0.0)
     if found is None:
         return

@@ -13,13 +13,14 @@ from horde_policy.review import annotations
 from horde_policy.review.decompose import WORDS, filtered
 from horde_policy.review.exported import Exported
 from horde_policy.settings import AllowanceSettings
-from horde_policy.ui import address, history, reading, review_choices, review_library, review_live, uploads
+from horde_policy.ui import address, components, history, reading, review_choices, review_library, review_live, uploads
 from horde_policy.ui.tables import show_grid
 from horde_policy.views import review_tables as tables
 from horde_policy.views.report import SYNTHETIC_NOTE
 from horde_policy.views.review_state import ReviewState
 from horde_policy.views.review_words import DIMENSION_WORDS, bounds_text, span_text, word_text
 from horde_policy.views.state import ViewState
+from horde_policy.views.status import made_of, settings_text
 from horde_policy.views.text import count, escape_markdown, instant
 
 __all__ = ["Opened", "now", "offer", "open_review", "show_data", "show_looked_at", "show_nothing"]
@@ -133,11 +134,20 @@ def _show_source(opened: Opened) -> None:
     exported = opened.exported
     asked = review_live.asked_at(opened.state.span) if opened.state.data == review_library.LIVE else None
     line = [
-        escape_markdown(exported.title),
         f"{bounds_text(exported.counted)} decisions",
         escape_markdown(span_text(exported.covered)),
         *([] if asked is None else [f"asked {instant(asked)}"]),
     ]
+    components.status(
+        key="shared.status",
+        data=made_of(
+            exported.title,
+            label="exports" if asked is None else "live exports",
+            synthetic=exported.synthetic,
+            at=asked or exported.covered.end,
+            note=settings_text(opened.settings, address.deployment_settings()),
+        ),
+    )
     with st.container(horizontal=True, vertical_alignment="center"):
         if exported.synthetic:
             st.badge("synthetic", icon=":material/science:", color="orange", help=SYNTHETIC_NOTE)

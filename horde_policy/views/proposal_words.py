@@ -9,7 +9,7 @@ from horde_policy.views.replay_runs import settings_words
 from horde_policy.views.sweep_words import SETTING_WORDS, figure_words, setting_value
 from horde_policy.views.text import count, ratio, seconds, visible
 
-__all__ = ["caveat_sentence", "headline", "refuting_sentences", "summary_sentences"]
+__all__ = ["CAVEATS", "caveat_sentence", "headline", "refuting_sentences", "summary_sentences"]
 
 Facts = Mapping[str, Any]
 
@@ -84,7 +84,7 @@ def _loads(facts: Facts) -> str:
     return ", ".join(f"{load:g}" for load in facts["loads"])
 
 
-_CAVEATS: Final[dict[str, Callable[[Facts], str]]] = {
+CAVEATS: Final[dict[str, Callable[[Facts], str]]] = {
     "reconstruction": lambda _: (
         "The traffic is a reconstruction from exported counts: sizes, instants and answers of single requests were drawn."
     ),
@@ -118,21 +118,22 @@ _CAVEATS: Final[dict[str, Callable[[Facts], str]]] = {
     ),
     "clients_leave": lambda _: "Refused clients are taken to leave; those that send again add load and change the refused share.",
     "no_job_timeout": lambda _: (
-        "Jobs were not cut off. The server ends a text job after 150 s, so that 4,096 tokens need 27.3 tok/s on one job (A32)."
+        "Jobs were not cut off. The server ends a text job after 150 s, so that 4,096 tokens need 27.3 tok/s on one job."
     ),
     "waits_count_expired": lambda f: (
         "Waits are from sending to the last start; an expired request counts with its time to live, "
-        f"{seconds(f['request_ttl_s'])}. Production's histogram of queue waits (A27) holds started requests only, and so do the "
+        f"{seconds(f['request_ttl_s'])}. Production's histogram of queue waits holds started requests only, and so do the "
         "queue waits of the last table."
     ),
 }
+"""Code of a caveat → its sentence."""
 
 
 def caveat_sentence(code: str, facts: object) -> tuple[str, tuple[str, ...]]:
     """Return a caveat as a sentence, and names from outside that stand behind it."""
     given: Facts = facts if isinstance(facts, Mapping) else {}
     names = tuple(visible(str(rule)) for rule in given.get("rules", ())) if code == "fill_rule" else ()
-    return _CAVEATS[code](given), names
+    return CAVEATS[code](given), names
 
 
 # --- what would refute it -----------------------------------------------------------------------------------------------
@@ -147,7 +148,7 @@ def refuting_sentences(proposal: Proposal) -> list[str]:
         "does not describe this horde, and nothing here holds.",
         "After the change: if days lie outside the right column as often, the change does not do what is said here: take it "
         "back.",
-        f"If requesters or sizes in horde.text.free_allowance.decisions (A25) are off by more than {MIX_POINTS} percentage "
+        f"If requesters or sizes in horde.text.free_allowance.decisions are off by more than {MIX_POINTS} percentage "
         f"points from those above (the most asked size is {sizes[0]}, {ratio(sizes[1])}), sweep again with the measured mix.",
         "If clients that were refused come back with smaller requests or later, the refused share here is too high and the load "
         "too low: sweep again with client = resend and client = return.",

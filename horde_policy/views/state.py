@@ -57,6 +57,8 @@ class ViewState:
         Whether the page is meant for a screen on a wall: large, without controls.
     step
         The step of the workshop that is being held, 0 for none; it goes along to every page.
+    answers
+        Whether the guide shows the step's figures, and not the question alone.
     traffic, hours, copies, keep_percent, fill
         The traffic of a replay: its key, hours from and to after its first request (empty: all of it), how often it is
         superposed, which share of it is kept, the fill rule in words.
@@ -99,6 +101,7 @@ class ViewState:
     descending: bool = False
     wall: bool = False
     step: int = 0
+    answers: bool = False
     traffic: str = "ragpulse_week1"
     hours: tuple[float, ...] = (24.0, 48.0)
     copies: int = 60

@@ -65,8 +65,14 @@ def test_a_choice_is_in_the_link_and_back_undoes_it(demo: App, view: View) -> No
     other = view(demo)
     other.page.goto(tab.page.url)
     other.page.get_by_text("$0.5 in all").wait_for()
+    assert "budget_limit=0.50" in other.page.url
+    assert other.page.get_by_role("textbox", name="Limit ($)").input_value() == "0.50"
     tab.page.go_back()
     tab.page.get_by_text("half of what everything costs").wait_for()
+    tab.settled()
+    assert "budget_limit" not in tab.page.url
+    assert limit.input_value() == ""
+    assert tab.page.get_by_text("$0.5 in all").count() == 0
 
 
 def test_the_calculator_answers_what_is_typed(demo: App, view: View) -> None:

@@ -79,13 +79,19 @@ def test_the_files_hold_every_request_and_every_figure(demo: App, view: View, tm
 
 def test_a_slider_moves_the_result_and_back_undoes_it(demo: App, view: View) -> None:
     tab = shown(view(demo).open("replay", **SMALL, run="ceiling_tokens=2048"))
-    tab.page.get_by_role("slider").first.focus()
+    title, slider = tab.page.locator("h1").inner_text(), tab.page.get_by_role("slider").first
+    assert "2,048" in title
+    slider.focus()
     tab.page.keyboard.press("ArrowRight")
     tab.page.wait_for_url("**run=ceiling_tokens%3D2049*")
     tab.settled()
     until_true(tab.page, "document.querySelector('h1')?.innerText.includes('2,049')")
+    assert slider.get_attribute("aria-valuenow") == "2049"
     tab.page.go_back()
     until_true(tab.page, "document.querySelector('h1')?.innerText.includes('2,048')")
+    tab.settled()
+    assert tab.page.locator("h1").inner_text() == title
+    assert slider.get_attribute("aria-valuenow") == "2048"
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

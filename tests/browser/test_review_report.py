@@ -112,3 +112,6 @@ def test_on_a_narrow_screen_nothing_runs_over(opened: Callable[[Exported], Page]
     page.set_viewport_size({"width": 390, "height": 800})
     page.wait_for_selector(".chart .main-svg")
     until_true(page, "document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+    ends = page.locator(".chart .main-svg").evaluate_all("charts => charts.map(chart => chart.getBoundingClientRect().right)")
+    assert ends
+    assert all(right <= 390 for right in ends)

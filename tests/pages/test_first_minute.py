@@ -28,7 +28,7 @@ def test_the_overview_says_what_it_is_and_offers_four_ways_on(app: NewApp) -> No
     assert set(found) == {label for label, page in OFFERS.items() if page in FILES}
     assert {"See live data", "Try settings", "Take the workshop"} <= set(found)
     assert found["See live data"][1] == {"source": ["aihorde"]}
-    assert list(live._desk().pollers.started()) == ["demo"]
+    assert list(live.pollers().started()) == ["demo"]
 
 
 def test_a_configured_horde_is_the_live_one(app: NewApp, monkeypatch: pytest.MonkeyPatch) -> None:

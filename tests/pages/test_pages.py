@@ -40,7 +40,7 @@ def test_the_demo_opens_without_a_network_and_says_that_it_is_made_up(app: NewAp
     assert status["label"] == "demo, synthetic data"
     assert status["ticking"] is True
     assert shown.warnings == []
-    assert list(live._desk().pollers.started()) == ["demo"], "no other source is built, much less asked"
+    assert list(live.pollers().started()) == ["demo"], "no other source is built, much less asked"
 
 
 @pytest.mark.parametrize("page", PAGES)

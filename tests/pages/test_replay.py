@@ -72,7 +72,7 @@ def test_the_demo_is_never_empty_and_says_what_it_is_and_what_is_made_up(app: Ne
     assert list(run_rows(shown)) == [
         "baseline: 4,096 to 512 tokens at 60 s to 300 s",
         "B: ceiling 2,048, floor 256",
-        "C: the old rule",
+        "C: the previous rule",
     ]
     assert "60 copies superposed (synthetic load)" in words(shown)
     assert "Demo horde, synthetic" in words(shown)
@@ -214,7 +214,7 @@ def test_a_comparison_is_kept_and_opened_again(app: NewApp) -> None:
     assert len(run_rows(shown)) == 1
     shown.test.button(key="replay.kept-0").click().run()
     shown.assert_well()
-    assert list(run_rows(shown))[1] == "B: the old rule"
+    assert list(run_rows(shown))[1] == "B: the previous rule"
 
 
 # --- the address --------------------------------------------------------------------------------------------------------

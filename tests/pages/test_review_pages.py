@@ -306,7 +306,7 @@ def test_an_upload_is_read_remembered_listed_and_forgotten(app: NewApp) -> None:
     shown.test.file_uploader(key="review.upload-0").set_value([(HOSTILE, gzip.compress(PLAIN), "application/gzip")])
     submit(shown)
     shown.assert_well()
-    assert shown.title == "Of 3 decisions 100 % were free and 0 % refused"
+    assert shown.title == "All 3 decisions that are looked at were free"
     key = query_of(shown)["data"][0]
     sources = shown
     sources.test.switch_page("pages/operate/sources.py").run()

@@ -34,7 +34,7 @@ def test_a_link_to_any_page_ends_at_the_sign_in(
     assert [button.key for button in shown.test.button] == ["shared.sign_in"]
     assert not shown.test.get("bidi_component")
     assert not shown.test.get("page_link")
-    assert list(live._desk().pollers.started()) == []
+    assert list(live.pollers().started()) == []
 
 
 def test_who_has_signed_in_sees_the_page_and_can_sign_out(

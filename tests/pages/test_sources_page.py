@@ -45,7 +45,7 @@ def test_only_what_was_chosen_was_asked(app: NewApp) -> None:
     assert cells["demo"]["state"] == "up to date"
     assert {cells[key]["state"] for key in cells if key != "demo"} == {"not asked"}
     assert cells["aihorde"]["age"] == "—"
-    assert list(live._desk().pollers.started()) == ["demo"]
+    assert list(live.pollers().started()) == ["demo"]
     assert shown.title.endswith("sources are configured, 1 in use")
 
 
@@ -58,7 +58,7 @@ def test_a_live_source_has_its_age_its_next_time_and_what_is_left_of_its_limit(
     assert cells["state"] == "up to date"
     assert cells["age"] == {"text": "7 s ago", "sub": "29 Nov 2026 12:04:00 UTC"}
     assert str(cells["due"]).startswith("in ")
-    limits = live._desk().pollers.started()["horde"].source.client.rate_limits()  # type: ignore[attr-defined]
+    limits = live.pollers().started()["horde"].source.client.rate_limits()  # type: ignore[attr-defined]
     left = [limit.remaining for limit in limits.values() if limit.remaining is not None]
     assert str(cells["limit"]).split(" ")[0] == (f"{min(left):,}" if left else "—")
 
@@ -91,7 +91,7 @@ def test_problems_of_the_data_are_listed_and_hostile_text_stays_text(
     shown = app().open("sources", source="recorded-broken")
     shown.assert_well()
     listed = shown.part("sources.problems")["rows"]
-    snapshot = live._desk().pollers.started()["recorded-broken"].peek().snapshot
+    snapshot = live.pollers().started()["recorded-broken"].peek().snapshot
     assert snapshot is not None
     assert len(listed) == len(snapshot.problems) > 0
     markdown = [str(getattr(e, "value", "")) for kind in ("title", "header", "markdown", "caption") for e in shown.test.get(kind)]

@@ -211,7 +211,7 @@ def test_no_request_within_its_limits_costs_more_than_its_hold_and_its_bound(see
             assert over <= worst_case([request], inputs=enough).tight_pico
 
 
-def run_of_one_store(seed: int) -> None:
+def check_a_run_of_one_store(seed: int) -> None:
     """One store, random arrivals and settlements in any order: at every moment spent is within limit and bound."""
     rng = random.Random(seed)
     limit = rng.choice([USD // 10, USD, 20 * USD])
@@ -236,10 +236,10 @@ def run_of_one_store(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(60))
 def test_spent_money_is_within_the_limit_and_the_worst_case_of_the_last_admission(seed: int) -> None:
-    run_of_one_store(seed)
+    check_a_run_of_one_store(seed)
 
 
 @pytest.mark.soak
 def test_the_same_in_thousands_of_runs() -> None:
     for seed in range(60, 5_060):
-        run_of_one_store(seed)
+        check_a_run_of_one_store(seed)

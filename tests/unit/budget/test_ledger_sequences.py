@@ -53,7 +53,7 @@ def perform(ledger: Ledger, clock: FixedClock, budget: str, what: str, number: i
         ledger.set_budget(budget, Limit("day", "0.5"), Limit("week" if number % 2 else "month", "1"))
 
 
-def run_script(url: str, script: list[tuple[str, int, int]]) -> None:
+def check_script(url: str, script: list[tuple[str, int, int]]) -> None:
     clock = FixedClock(START)
     with Ledger(url, clock=clock, expiry_s=600, owner="copy") as ledger:
         budget = f"team-{len(ledger.status())}"
@@ -70,11 +70,11 @@ FIXTURE = HealthCheck.function_scoped_fixture
 @settings(max_examples=4, suppress_health_check=[FIXTURE, HealthCheck.too_slow], deadline=None)
 @given(scripts())
 def test_any_sequence_keeps_counters_rows_and_entries_equal(store_url: str, script: list[tuple[str, int, int]]) -> None:
-    run_script(store_url, script)
+    check_script(store_url, script)
 
 
 @pytest.mark.soak
 @settings(max_examples=200, suppress_health_check=[FIXTURE, HealthCheck.too_slow], deadline=None)
 @given(scripts())
 def test_the_same_for_many_sequences(store_url: str, script: list[tuple[str, int, int]]) -> None:
-    run_script(store_url, script)
+    check_script(store_url, script)

@@ -146,7 +146,7 @@ def kill_each_minute(server: ChurningServer, recorders: Recorders, minutes: int,
     recorders.kill(last, signal.SIGTERM)
 
 
-def crash_again_and_again(
+def check_a_history_of_kills(
     path: str, server: ChurningServer, forker: "subprocess.Popen[str]", minutes: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     recorders = Recorders(server.url, path, forker)
@@ -171,7 +171,7 @@ def crash_again_and_again(
 def test_ten_minutes_with_a_kill_in_each(
     tmp_path: Path, server: ChurningServer, forker: "subprocess.Popen[str]", capsys: pytest.CaptureFixture[str]
 ) -> None:
-    crash_again_and_again(str(tmp_path / "history.sqlite"), server, forker, 10, capsys)
+    check_a_history_of_kills(str(tmp_path / "history.sqlite"), server, forker, 10, capsys)
 
 
 @pytest.mark.soak
@@ -179,7 +179,7 @@ def test_ten_minutes_with_a_kill_in_each(
 def test_half_an_hour_and_hundreds_of_kills(
     tmp_path: Path, server: ChurningServer, forker: "subprocess.Popen[str]", capsys: pytest.CaptureFixture[str], minutes: int
 ) -> None:
-    crash_again_and_again(str(tmp_path / "history.sqlite"), server, forker, minutes, capsys)
+    check_a_history_of_kills(str(tmp_path / "history.sqlite"), server, forker, minutes, capsys)
 
 
 def wait_until(holds: Callable[[], bool], seconds: float = 30.0) -> None:

@@ -50,7 +50,7 @@ class Walked:
         return Estimate(wait_s, free_output_allowance(wait_s, self.settings), queued, speed, len(pool))
 
 
-def run(data: st.DataObject, settings: AllowanceSettings, steps: int, block_size: int) -> None:
+def check_a_walk(data: st.DataObject, settings: AllowanceSettings, steps: int, block_size: int) -> None:
     """Do random things to both and compare what they say of random requests after each."""
     estimator, walked = Estimator(settings, SIZES, block_size=block_size), Walked(settings)
     probes = data.draw(st.lists(some.requests(), min_size=1, max_size=3))
@@ -97,14 +97,14 @@ def run(data: st.DataObject, settings: AllowanceSettings, steps: int, block_size
 @given(data=st.data(), settings=some.settings(), block_size=st.sampled_from([2, 3, 5, 512]))
 @hypothesis_settings(max_examples=60, deadline=None)
 def test_it_equals_the_walk_whatever_comes_and_goes(data: st.DataObject, settings: AllowanceSettings, block_size: int) -> None:
-    run(data, settings, data.draw(st.integers(1, 25)), block_size)
+    check_a_walk(data, settings, data.draw(st.integers(1, 25)), block_size)
 
 
 @pytest.mark.soak
 @given(data=st.data(), settings=some.settings(), block_size=st.sampled_from([2, 3, 5, 512]))
 @hypothesis_settings(max_examples=3000, deadline=None)
 def test_it_equals_the_walk_thousands_of_times(data: st.DataObject, settings: AllowanceSettings, block_size: int) -> None:
-    run(data, settings, data.draw(st.integers(1, 60)), block_size)
+    check_a_walk(data, settings, data.draw(st.integers(1, 60)), block_size)
 
 
 def grown(workers: int, waiting: int, settings: AllowanceSettings = SETTINGS, block_size: int = 16) -> tuple[Estimator, Walked]:

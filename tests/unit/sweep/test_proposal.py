@@ -16,7 +16,7 @@ from horde_policy.sweep.judge import Judgement, Question, judge
 from horde_policy.sweep.proposal import Proposal, propose
 from horde_policy.sweep.sentences import parse_constraint, parse_objective
 from horde_policy.views.proposal import proposal_html, proposal_markdown, proposal_name
-from horde_policy.views.proposal_words import _CAVEATS, caveat_sentence, headline, summary_sentences
+from horde_policy.views.proposal_words import CAVEATS, caveat_sentence, headline, summary_sentences
 from tests.unit.sweep.made import made_frame
 
 NOW = datetime(2026, 11, 30, 12, tzinfo=UTC)
@@ -190,7 +190,7 @@ def test_every_caveat_has_its_sentence_and_the_right_ones_stand() -> None:
     few = {c.code for c in propose(answered(days=3, seeds=(0,)), {}).caveats}
     assert {"few_days", "no_holdout", "one_seed"} <= few
     for code in {c.code for p in (answer,) for c in propose(p, STAMP).caveats} | stamped | few:
-        assert code in _CAVEATS
+        assert code in CAVEATS
 
 
 @pytest.mark.parametrize(

@@ -57,5 +57,5 @@ def test_negative_rows_and_none_are_hashed_as_they_read() -> None:
 
 
 def test_the_constants_are_those_of_sha256() -> None:
-    assert [int(k) for k in draws._ROUNDS[:4]] == [0x428A2F98, 0x71374491, 0xB5C0FBCF, 0xE9B5DBA5]
-    assert int(draws._ROUNDS[63]) == 0xC67178F2
+    assert [int(k) for k in draws.ROUND_CONSTANTS[:4]] == [0x428A2F98, 0x71374491, 0xB5C0FBCF, 0xE9B5DBA5]
+    assert int(draws.ROUND_CONSTANTS[63]) == 0xC67178F2

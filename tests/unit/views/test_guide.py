@@ -77,7 +77,7 @@ def numbers(text: str) -> list[str]:
     return [number.rstrip(",") for number in NUMBER.findall(text)]
 
 
-def said(content: Content, *figures: object) -> None:
+def check_said(content: Content, *figures: object) -> None:
     text = " ".join((*content.figures(), *(str(t["sub"]) for t in content.tiles), *content.sentences))
     missing = [figure for figure in map(str, figures) if figure not in numbers(text)]
     assert not missing, f"{missing} not in: {text}"
@@ -90,36 +90,36 @@ def test_a_horde_wide_count_gives_one_figure_to_all(contents: list[Content]) -> 
     def old(requests: float) -> int:
         return int(min(512, max(256, 512 + 5 * threads - 0.9 * requests)))
 
-    said(contents[0], threads, f"{queued:.0f}", old(queued), old(queued + 400), f"{float(pool(IDLE)[1]):.1f}")
+    check_said(contents[0], threads, f"{queued:.0f}", old(queued), old(queued + 400), f"{float(pool(IDLE)[1]):.1f}")
     assert wait_s(IDLE) == 0
     assert wait_s(STUCK) > 300
-    said(contents[0], f"{float(wait_s(STUCK)):.0f}", f"{allowance(wait_s(IDLE)):,}", allowance(wait_s(STUCK)))
+    check_said(contents[0], f"{float(wait_s(STUCK)):.0f}", f"{allowance(wait_s(IDLE)):,}", allowance(wait_s(STUCK)))
 
 
 def test_the_threads_of_the_overview_stand_beside_those_of_the_server(contents: list[Content]) -> None:
     shown = make_board(load_recorded(DEMO_FOLDER, kind="demo"), AllowanceSettings()).pulse.threads
     assert shown != demo("performance")["text_thread_count"]
-    said(contents[0], shown)
+    check_said(contents[0], shown)
 
 
 def test_the_curve(contents: list[Content]) -> None:
-    said(contents[1], *(f"{allowance(Fraction(at)):,}" for at in (60, 180, 300)), f"{(4096 - 512) / 240:.1f}")
-    said(contents[1], f"{float(wait_s(BUSY)):.0f}", f"{allowance(wait_s(BUSY)):,}")
+    check_said(contents[1], *(f"{allowance(Fraction(at)):,}" for at in (60, 180, 300)), f"{(4096 - 512) / 240:.1f}")
+    check_said(contents[1], f"{float(wait_s(BUSY)):.0f}", f"{allowance(wait_s(BUSY)):,}")
 
 
 def test_the_wait_is_that_of_the_workers_that_could_serve_it(contents: list[Content]) -> None:
     for models in ((SHARED_NAME,), (OTHER_BACKEND,), (SHARED_NAME, OTHER_BACKEND)):
         workers, speed, queue = pool(*models)
-        said(contents[2], f"{float(speed):.1f}", f"{float(queue / speed):.0f}", f"{allowance(queue / speed):,}")
+        check_said(contents[2], f"{float(speed):.1f}", f"{float(queue / speed):.0f}", f"{allowance(queue / speed):,}")
         assert workers
-    said(contents[2], f"{float(pool(SHARED_NAME)[2]):,.0f}", pool(SHARED_NAME)[0])
+    check_said(contents[2], f"{float(pool(SHARED_NAME)[2]):,.0f}", pool(SHARED_NAME)[0])
 
 
 def test_the_pool_shrinks_with_the_size(contents: list[Content]) -> None:
     assert [pool(SEVERAL_SIZES, size=size)[0] for size in (80, 1024, 2048)] == [2, 1, 0]
     for size in (80, 1024):
         wait = wait_s(SEVERAL_SIZES, size=size)
-        said(contents[3], f"{float(pool(SEVERAL_SIZES, size=size)[1]):.1f}", f"{float(wait):.0f}", f"{allowance(wait):,}")
+        check_said(contents[3], f"{float(pool(SEVERAL_SIZES, size=size)[1]):.1f}", f"{float(wait):.0f}", f"{allowance(wait):,}")
 
 
 def test_the_week_is_counted_from_its_files(contents: list[Content]) -> None:
@@ -128,11 +128,11 @@ def test_the_week_is_counted_from_its_files(contents: list[Content]) -> None:
     for row in decisions.iter_rows(named=True):
         counts[row["outcome"]] = counts.get(row["outcome"], 0.0) + row["count_low"]
     total = sum(counts.values())
-    said(contents[4], *(f"{number:,.0f}" for number in counts.values()), f"{total:,.0f}")
-    said(contents[4], f"{100 * counts['refused'] / total:.1f}")
+    check_said(contents[4], *(f"{number:,.0f}" for number in counts.values()), f"{total:,.0f}")
+    check_said(contents[4], f"{100 * counts['refused'] / total:.1f}")
     funded = decisions.filter(decisions["outcome"] == "funded")
     for who in ("registered", "shared_key"):
-        said(contents[4], f"{funded.filter(funded['requester'] == who)['count_low'].sum():,.0f}")
+        check_said(contents[4], f"{funded.filter(funded['requester'] == who)['count_low'].sum():,.0f}")
 
 
 def test_registered_waits_are_counted_from_their_histogram(contents: list[Content]) -> None:
@@ -147,11 +147,11 @@ def test_registered_waits_are_counted_from_their_histogram(contents: list[Conten
         for r in exported.decisions.iter_rows(named=True)
         if r["outcome"] == "funded" and r["requester"] == "registered"
     )
-    said(contents[5], f"{100 * over / total:.1f}", f"{total:,.0f}", f"{funded:,.0f}")
+    check_said(contents[5], f"{100 * over / total:.1f}", f"{total:,.0f}", f"{funded:,.0f}")
 
 
 def test_another_floor_keeps_every_order(contents: list[Content]) -> None:
-    said(contents[6], f"{allowance(wait_s(STUCK), least=1024):,}", f"{allowance(wait_s(BUSY), least=1024):,}")
+    check_said(contents[6], f"{allowance(wait_s(STUCK), least=1024):,}", f"{allowance(wait_s(BUSY), least=1024):,}")
     most = max(size for size in range(1, 1025) if pool(STUCK, size=size)[0])
     free = min(most, allowance(wait_s(STUCK, size=most), least=1024))
     assert f"was {free} tokens and is {free}." in contents[6].sentences[1], "a higher floor frees nothing that no worker takes"
@@ -171,7 +171,7 @@ def test_the_bound_of_a_budget_is_that_of_the_page_that_the_step_opens(contents:
     answers, asked, output = json.loads(REQUEST)["n"], json.loads(REQUEST)["max_completion_tokens"], Decimal(15) / million
     read = Decimal(len(REQUEST)) / 4 * 3 / million
     held, whole = read + answers * 4096 * output, read + answers * asked * output
-    said(contents[7], *(f"{figure.normalize():f}" for figure in (held, 20 * held, whole)))
+    check_said(contents[7], *(f"{figure.normalize():f}" for figure in (held, 20 * held, whole)))
     table = load_prices(BUNDLED_FOLDER / "prices" / "example-hosted.toml")
     for link in STEPS[7].links:
         state, notes = parse_budget_state(link.extra)
@@ -181,7 +181,7 @@ def test_the_bound_of_a_budget_is_that_of_the_page_that_the_step_opens(contents:
             ask, table.price(str(ask.model), at=datetime(2026, 11, 29, tzinfo=UTC)), output_tokens=state.reserve_tokens
         )
         on_the_page = worst_sentences(shown, state.alike)[:2]
-        said(contents[7], *(sentence.split("can go $")[1].split(" over")[0] for sentence in on_the_page))
+        check_said(contents[7], *(sentence.split("can go $")[1].split(" over")[0] for sentence in on_the_page))
 
 
 # --- links and notes -----------------------------------------------------------------------------------------------------

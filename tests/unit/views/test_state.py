@@ -24,9 +24,8 @@ BASE = AllowanceSettings()
 
 
 def test_every_field_but_the_settings_has_its_parameter() -> None:
-    assert {p.field for p in PARAMETERS} | {"settings", "tried", "sweep", "budget", "replay"} == {
-        f.name for f in fields(ViewState)
-    }
+    elsewhere = {"settings", "tried", "sweep", "budget", "replay"}
+    assert {p.field for p in PARAMETERS} | elsewhere == {f.name for f in fields(ViewState)}
     settings = [*SETTING_PARAMETERS, *TRIED_PARAMETERS, *SWEEP_NAMES, *BUDGET_NAMES, *REPLAY_NAMES]
     assert len({p.name for p in PARAMETERS} | set(settings)) == len(PARAMETERS) + len(settings)
 
