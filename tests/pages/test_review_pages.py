@@ -328,7 +328,7 @@ def test_one_bad_file_among_many_is_named_and_the_others_are_shown(app: NewApp) 
     shown.test.file_uploader(key="review.upload-0").set_value(files)
     submit(shown)
     shown.assert_well()
-    assert shown.title == "Of 3 decisions 100 % were free and 0 % refused"
+    assert shown.title == "All 3 decisions that are looked at were free"
     said = words(shown)
     assert "1 file could not be read; the figures are those of the others" in [str(w.proto.title) for w in shown.test.warning]
     assert "is none of" in said
@@ -398,7 +398,7 @@ def test_configured_folders_can_be_chosen_and_what_is_missing_is_said(
     (key,) = [entry.key for entry in review_library.entries().values() if entry.kind == "folder"]
     shown = app().open("decisions", data=key)
     shown.assert_well()
-    assert shown.title.startswith("Of 3 decisions")
+    assert shown.title.startswith("All 3 decisions")
     assert len(shown.warnings) == 1
     assert "nowhere holds no export; it is left out" in words(shown)
     # a file put into it is seen
@@ -418,7 +418,7 @@ def test_what_the_history_keeps_can_be_chosen_and_grows(app: NewApp, tmp_path: P
         (entry,) = [one for one in review_library.entries().values() if one.kind == "kept"]
         shown = app().open("decisions", data=entry.key)
         shown.assert_well()
-        assert shown.title.startswith("Of 3 decisions")
+        assert shown.title.startswith("All 3 decisions")
         keep_samples(
             store, read_exports([exposition([(decision("free"), 60, 4), (decision("free"), 120, 9)])]).samples, name=HOSTILE
         )
