@@ -64,6 +64,12 @@ class App:
             self.test.switch_page(FILES[page]).run()
         return self
 
+    @property
+    def address(self) -> dict[str, list[str]]:
+        """The query string, name → values in order; AppTest itself gives a value alone, or in a list."""
+        given = dict(self.test.query_params)
+        return {name: [values] if isinstance(values, str) else list(values) for name, values in given.items()}
+
     def part(self, key: str) -> dict[str, Any]:
         """Return what a part of the page was given, by its key."""
         for element in self.test.get("bidi_component"):

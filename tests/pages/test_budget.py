@@ -40,10 +40,6 @@ def said(shown: App) -> str:
     return plain("\n".join(texts(shown, *kinds)))
 
 
-def query(shown: App) -> dict[str, list[str]]:
-    return {name: [v] if isinstance(v := shown.test.query_params[name], str) else list(v) for name in shown.test.query_params}
-
-
 def small_requests(state: BudgetState | None = None) -> pl.DataFrame:
     chosen = state or BudgetState(requests="vidur_splitwise_conv")
     return from_trace(budget_desk().library.trace("vidur_splitwise_conv"), "t", "large", PRICES, chosen).frame
@@ -166,14 +162,14 @@ def test_a_control_writes_the_address_and_a_typed_nonsense_is_refused(app: NewAp
     shown = app().open("budget", **SMALL)
     box = next(s for s in shown.test.selectbox if s.label == "Window")
     box.select("day").run()
-    assert query(shown)["budget_window"] == ["day"]
+    assert shown.address["budget_window"] == ["day"]
     limit = next(t for t in shown.test.text_input if "Limit" in t.label)
     limit.input("1,000.50").run()
-    assert query(shown)["budget_limit"] == ["1000.50"]
+    assert shown.address["budget_limit"] == ["1000.50"]
     limit = next(t for t in shown.test.text_input if "Limit" in t.label)
     limit.input("much").run()
     shown.assert_well()
-    assert query(shown)["budget_limit"] == ["1000.50"]
+    assert shown.address["budget_limit"] == ["1000.50"]
     assert any("The limit stays" in plain(warning) for warning in shown.warnings)
 
 

@@ -318,10 +318,6 @@ def test_settings_of_the_address_are_in_force_and_in_the_form(app: NewApp) -> No
 # --- the controls -------------------------------------------------------------------------------------------------------------
 
 
-def query_of(shown: App) -> dict[str, list[str]]:
-    return {name: [v] if isinstance(v, str) else list(v) for name, v in shown.test.query_params.items()}
-
-
 def test_what_the_controls_choose_stands_in_the_address_and_on_the_page(app: NewApp) -> None:
     shown = app().open()
     shown.test.selectbox(key="shared.size").set_value(512).run()
@@ -329,7 +325,7 @@ def test_what_the_controls_choose_stands_in_the_address_and_on_the_page(app: New
     shown.test.text_input(key="overview.find").set_value("cairn").run()
     shown.test.toggle(key="overview.grouped").set_value(True).run()
     shown.assert_well()
-    assert query_of(shown) == {"refresh": ["off"], "size": ["512"], "grouped": ["1"], "find": ["cairn"]}
+    assert shown.address == {"refresh": ["off"], "size": ["512"], "grouped": ["1"], "find": ["cairn"]}
     assert shown.part("shared.status")["ticking"] is False, "off: the absolute time stands"
     assert all("Cairn" in name or name == "any model" for name in shown.rows())
     assert shown.part("overview.board")["columns"][1]["unit"] == "at 512 tokens"
@@ -341,13 +337,13 @@ def test_settings_are_taken_together_or_refused_together(app: NewApp) -> None:
     shown.test.number_input(key="shared.floor_tokens").set_value(2048)
     shown.test.button(key="FormSubmitter:shared.settings-Apply").click().run()
     shown.assert_well()
-    assert query_of(shown) == {}
+    assert shown.address == {}
     assert "must not be above" in shown.warnings[0].replace("\\", "").replace("\u2060", "")
     shown.test.number_input(key="shared.floor_tokens").set_value(256)
     shown.test.button(key="FormSubmitter:shared.settings-Apply").click().run()
-    assert query_of(shown) == {"ceiling": ["1024"], "floor": ["256"]}
+    assert shown.address == {"ceiling": ["1024"], "floor": ["256"]}
     shown.test.button(key="FormSubmitter:shared.settings-As deployed").click().run()
-    assert query_of(shown) == {}
+    assert shown.address == {}
     assert shown.test.number_input(key="shared.ceiling_tokens").value == 4096
 
 
@@ -356,7 +352,7 @@ def test_filters_that_hide_all_say_so_and_can_be_taken_back(app: NewApp) -> None
     assert "The filters hide all 22 rows." in [str(c.value) for c in shown.test.caption]
     assert list(shown.rows()) == ["any model"]
     shown.test.button(key="overview.reset").click().run()
-    assert query_of(shown) == {}
+    assert shown.address == {}
     assert len(shown.rows()) == 23
     assert shown.test.text_input(key="overview.find").value == ""
 
@@ -365,7 +361,7 @@ def test_settings_of_the_deployment_come_from_its_environment(app: NewApp, monke
     monkeypatch.setenv("HORDE_TEXT_FREE_OUTPUT_FLOOR", "256")
     shown = app().open()
     assert "256 at 300 s" in " ".join(str(c.value) for c in shown.test.caption)
-    assert query_of(shown) == {}
+    assert shown.address == {}
 
 
 def test_settings_of_the_deployment_that_make_no_sense_are_said_in_place_of_the_page(

@@ -48,11 +48,6 @@ def notices(shown: App) -> list[str]:
     return [text.replace("\\", "").replace("\N{WORD JOINER}", "") for text in shown.warnings]
 
 
-def in_address(shown: App, name: str) -> list[str]:
-    values = shown.test.query_params[name]
-    return [values] if isinstance(values, str) else list(values)
-
-
 def run_rows(shown: App) -> dict[str, dict[str, object]]:
     return {row["cells"]["run"]["text"]: row["cells"] for row in shown.part("replay.runs")["rows"]}
 
@@ -99,10 +94,10 @@ def test_a_slider_writes_the_address_and_the_result_follows(app: NewApp) -> None
     shown = app().open("replay", **SMALL, run=["ceiling_tokens=2048"])
     shown.test.slider(key="replay.B.ceiling_tokens.8192").set_value(3000).run()
     shown.assert_well()
-    assert in_address(shown, "run") == ["ceiling_tokens=3000"]
+    assert shown.address.get("run", []) == ["ceiling_tokens=3000"]
     assert "B: ceiling 3,000" in run_rows(shown)
     shown.test.slider(key="replay.B.marks.600").set_value((30.0, 90.0)).run()
-    assert in_address(shown, "run") == ["ceiling_tokens=3000,wait_full_s=30,wait_floor_s=90"]
+    assert shown.address.get("run", []) == ["ceiling_tokens=3000,wait_full_s=30,wait_floor_s=90"]
 
 
 def test_a_combination_without_sense_is_refused_at_the_control_and_the_settings_stay(app: NewApp) -> None:
@@ -112,7 +107,7 @@ def test_a_combination_without_sense_is_refused_at_the_control_and_the_settings_
     assert notices(shown) == [
         "The settings of B stay: setting floor_tokens: 2000 must not be above ceiling_tokens, which is 1024."
     ]
-    assert in_address(shown, "run") == ["ceiling_tokens=1024"]
+    assert shown.address.get("run", []) == ["ceiling_tokens=1024"]
     assert shown.test.slider(key="replay.B.floor_tokens.8192").value == 512
     shown.test.slider(key="replay.B.ceiling_tokens.8192").set_value(4096).run()
     assert "is already there as baseline" in notices(shown)[0]
@@ -128,7 +123,7 @@ def test_settings_are_added_up_to_four_and_removed_down_to_the_baseline_alone(ap
         shown.test.button(key="replay.remove").click().run()
         shown.assert_well()
         assert len(run_rows(shown)) == left
-    assert in_address(shown, "run") == ["none"]
+    assert shown.address.get("run", []) == ["none"]
     assert shown.title.startswith("Of ")
     assert not shown.has_part("replay.differences")
     shown.test.run()
@@ -292,7 +287,7 @@ def test_how_the_figures_are_looked_at_stands_in_the_address(app: NewApp) -> Non
     letter = next(one for one in ("B", "C") if one != shown.test.segmented_control(key="replay.differences-of").value)
     shown.test.segmented_control(key="replay.differences-of").set_value(letter).run()
     shown.assert_well()
-    query = {name: in_address(shown, name)[0] for name in ("see_by", "see_requester", "see_outcome", "see_model", "see_run")}
+    query = {name: shown.address.get(name, [])[0] for name in ("see_by", "see_requester", "see_outcome", "see_model", "see_run")}
     assert query | {"see_model": ""} == {
         "see_by": "requested_size", "see_requester": "registered", "see_outcome": "funded", "see_model": "", "see_run": letter,
     }  # fmt: skip
@@ -327,9 +322,9 @@ def test_a_traces_own_models_are_mapped_to_the_fleets_and_the_link_holds_the_map
     shown.test.button(key="FormSubmitter:replay.fill.form-Apply").click().run()
     shown.assert_well()
     assert errors(shown) == []
-    assert in_address(shown, "map") == [f"ChatGPT={served[0]}|{served[1]}", f"GPT-4={served[1]}"]
+    assert shown.address.get("map", []) == [f"ChatGPT={served[0]}|{served[1]}", f"GPT-4={served[1]}"]
     assert f"ChatGPT as {served[0]} or {served[1]}; GPT-4 as {served[1]}" in words(shown)
-    other = app().open("replay", traffic="burstgpt1", fill=in_address(shown, "fill")[0], map=in_address(shown, "map"))
+    other = app().open("replay", traffic="burstgpt1", fill=shown.address.get("fill", [])[0], map=shown.address.get("map", []))
     assert run_rows(other) == run_rows(shown)
 
 
@@ -409,7 +404,7 @@ def uploaded(new_app: NewApp, name: str, content: bytes) -> App:
 def test_an_upload_is_replayed_whole_and_its_link_works_while_it_is_kept(app: NewApp) -> None:
     shown = uploaded(app, "<b>my log</b>.csv", csv(*GOOD_ROWS))
     assert ": 50 requests" in words(shown)
-    key = in_address(shown, "traffic")[0]
+    key = shown.address.get("traffic", [])[0]
     assert key.startswith("upload-")
     other = app().open("replay", traffic=key, hours="all", copies="1")
     assert ": 50 requests" in words(other)
@@ -442,10 +437,10 @@ def test_exported_counts_are_rebuilt_into_requests_and_another_seed_draws_others
     shown = uploaded(app, "<i>export</i>", export)
     assert "drawn, synthetic, a reconstruction" in words(shown)
     assert any("rebuilt from counts with seed 1" in str(text.value) for text in shown.test.text)
-    first = in_address(shown, "traffic")
+    first = shown.address.get("traffic", [])
     shown.test.number_input(key="replay.rebuilt-with").set_value(2).run()
     shown.assert_well()
-    assert in_address(shown, "traffic") != first
+    assert shown.address.get("traffic", []) != first
     assert any("rebuilt from counts with seed 2" in str(text.value) for text in shown.test.text)
 
 
@@ -474,7 +469,7 @@ def test_more_requests_than_a_page_replays_begin_with_the_hours_that_fit(app: Ne
     shown.test.file_uploader(key="replay.upload").upload("log.csv", csv(*rows), "text/csv").run()
     shown.assert_well()
     assert errors(shown) == []
-    assert in_address(shown, "hours") == ["0-3"]
+    assert shown.address.get("hours", []) == ["0-3"]
     assert any("holds 50 requests" in notice for notice in notices(shown))
 
 

@@ -44,11 +44,6 @@ def words(shown: App) -> str:
     return "\n".join(texts).replace("\N{WORD JOINER}", "").replace("\\", "")
 
 
-def query_of(shown: App) -> dict[str, list[str]]:
-    given = dict(shown.test.query_params.items())
-    return {name: [value] if isinstance(value, str) else list(value) for name, value in given.items()}
-
-
 @lru_cache(maxsize=1)
 def demo_week() -> Exported:
     return load_exports([DEMO_WEEK])
@@ -307,7 +302,7 @@ def test_an_upload_is_read_remembered_listed_and_forgotten(app: NewApp) -> None:
     submit(shown)
     shown.assert_well()
     assert shown.title == "All 3 decisions that are looked at were free"
-    key = query_of(shown)["data"][0]
+    key = shown.address["data"][0]
     sources = shown
     sources.test.switch_page("pages/operate/sources.py").run()
     sources.assert_well()
@@ -404,7 +399,7 @@ def test_configured_folders_can_be_chosen_and_what_is_missing_is_said(
     # a file put into it is seen
     (folder / "tuesday.prom").write_bytes(exposition([(decision("free"), 60, 4), (decision("free"), 120, 9)]))
     shown.test.run()
-    assert shown.title.startswith("Of 8 decisions")
+    assert shown.title.startswith("All 8 decisions")
     shutil.rmtree(folder)
     shown.test.run()
     shown.assert_well()
@@ -424,7 +419,7 @@ def test_what_the_history_keeps_can_be_chosen_and_grows(app: NewApp, tmp_path: P
         )
         keep_samples(store, read_exports([PLAIN]).samples, name=HOSTILE)
         shown.test.run()
-        assert shown.title.startswith("Of 8 decisions"), "merged, and what is kept twice counts once"
+        assert shown.title.startswith("All 8 decisions"), "merged, and what is kept twice counts once"
     assert "are not configured on this server" in words(app().open("week", data="kept-nothing"))
 
 

@@ -53,11 +53,6 @@ def notices(shown: App) -> list[str]:
     return [plain(text) for text in shown.warnings]
 
 
-def in_address(shown: App, name: str) -> list[str]:
-    values = shown.test.query_params.get(name, [])
-    return [values] if isinstance(values, str) else list(values)
-
-
 def made_sweep(shares: Callable[[int, int], float], *, points: int = 3, days: int = 7, **stamp: Any) -> bytes:
     """Return a made-up sweep's file: ``shares`` gives a point's refused share of a thousand unfunded requests on a day."""
     settings = [ReplaySettings(ceiling_tokens=4096 - 512 * place) for place in range(points)]
@@ -116,11 +111,11 @@ def test_a_constraint_typed_as_a_sentence_is_read_or_refused_where_it_is_typed(a
     shown = app().open("sweep")
     shown.test.multiselect(key="sweep.must").set_value(["p90 wait of registered at most 2 min"]).run()
     shown.assert_well()
-    assert in_address(shown, "must") == ["p90 wait of registered ≤ 120 s"]
+    assert shown.address.get("must", []) == ["p90 wait of registered ≤ 120 s"]
     shown.test.multiselect(key="sweep.must").set_value(["p90 wait of everybody ≤ 120 s"]).run()
     shown.assert_well()
     assert notices(shown)[0].startswith("The constraints stay: constraint, p90 wait of everybody ≤ 120 s")
-    assert in_address(shown, "must") == ["p90 wait of registered ≤ 120 s"]
+    assert shown.address.get("must", []) == ["p90 wait of registered ≤ 120 s"]
     assert shown.test.multiselect(key="sweep.must").value == ["p90 wait of registered ≤ 120 s"]
 
 
@@ -128,10 +123,10 @@ def test_days_held_out_leave_a_day_to_choose_on(app: NewApp) -> None:
     shown = app().open("sweep")
     assert shown.test.multiselect(key="sweep.held").value == [6, 7]
     shown.test.multiselect(key="sweep.held").set_value([1]).run()
-    assert in_address(shown, "held") == ["1"]
+    assert shown.address.get("held", []) == ["1"]
     shown.test.multiselect(key="sweep.held").set_value([1, 2, 3, 4, 5, 6, 7]).run()
     assert "The days held out stay: a sweep needs a day to choose on." in notices(shown)
-    assert in_address(shown, "held") == ["1"]
+    assert shown.address.get("held", []) == ["1"]
 
 
 def test_the_settings_looked_at_are_in_the_address_and_in_the_proposal(app: NewApp) -> None:
@@ -143,7 +138,7 @@ def test_the_settings_looked_at_are_in_the_address_and_in_the_proposal(app: NewA
     worst = judgement.points.sort("refused_share_unfunded")["point"][-1]
     shown.test.selectbox(key="sweep.point").set_value(worst).run()
     shown.assert_well()
-    assert in_address(shown, "point") == [worst]
+    assert shown.address.get("point", []) == [worst]
     rows = {row["id"]: row["cells"] for row in shown.part("sweep.compared")["rows"]}
     assert rows["refused_share_unfunded"]["verdict"] == "worse, beyond noise"
     assert rows["refused_share_unfunded"]["held_better"] == "0 of 2"
@@ -157,10 +152,10 @@ def test_axes_figures_and_held_settings_are_in_the_address(app: NewApp) -> None:
     assert shown.test.selectbox(key="sweep.x").value == "floor_tokens"
     shown.test.selectbox(key="sweep.y").set_value("wait_floor_s").run()
     shown.assert_well()
-    assert in_address(shown, "y") == ["wait_floor_s"]
+    assert shown.address.get("y", []) == ["wait_floor_s"]
     shown.test.selectbox(key="sweep.fix.ceiling_tokens").set_value("4096").run()
     shown.assert_well()
-    assert set(in_address(shown, "fix")) == {"wait_full_s=30.0", "ceiling_tokens=4096"}
+    assert set(shown.address.get("fix", [])) == {"wait_full_s=30.0", "ceiling_tokens=4096"}
 
 
 # --- a new sweep ---------------------------------------------------------------------------------------------------------
@@ -172,7 +167,7 @@ def test_what_makes_no_sense_is_refused_under_its_field_and_cannot_be_started(ap
     shown.assert_well()
     assert errors(shown) == ["setting floor_tokens: 0 must be a whole number of at least 1"]
     assert shown.test.button(key="sweep.start").disabled
-    assert in_address(shown, "grid") == [SMALL], "the address stays"
+    assert shown.address.get("grid", []) == [SMALL], "the address stays"
     shown.test.text_input(key="sweep.field.floor_tokens").set_value("512, 8192").run()
     assert errors(shown) == []
     assert not shown.test.button(key="sweep.start").disabled
@@ -203,7 +198,7 @@ def test_a_sweep_is_started_judged_and_found_again_by_its_link(app: NewApp) -> N
     shown = app().open("sweep", grid=SMALL, times="2")
     shown.test.button(key="sweep.start").click().run()
     shown.assert_well()
-    (key,) = in_address(shown, "sweep")
+    (key,) = shown.address.get("sweep", [])
     assert key.startswith("run-")
     assert errors(shown) == []
     assert "RAGPulse" in shown.test.selectbox(key="sweep.which").options[-1]
@@ -259,7 +254,7 @@ def test_a_sweep_that_runs_shows_how_far_it_is_and_the_time_left_and_can_be_canc
 def test_a_cancel_keeps_what_is_done_and_going_on_ends_equal_to_the_bit(app: NewApp, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = app().open("sweep", grid=SMALL, times="2")
     whole.test.button(key="sweep.start").click().run()
-    (key,) = in_address(whole, "sweep")
+    (key,) = whole.address.get("sweep", [])
     desk = sweep_desk.sweep_desk()
     expected = desk.sweep(key)
     assert expected is not None
@@ -414,7 +409,7 @@ def test_a_good_upload_is_opened_and_its_link_works_as_long_as_it_is_kept(app: N
     shown.test.file_uploader(key="sweep.upload").set_value(("mine.parquet", content, "application/octet-stream")).run()
     shown.assert_well()
     assert shown.title == "Change proposal: ceiling 3,072"
-    (key,) = in_address(shown, "sweep")
+    (key,) = shown.address.get("sweep", [])
     assert key.startswith("upload-")
     assert "The sweep was not made on this page" in " ".join(plain(c.value) for c in shown.test.caption)
 
