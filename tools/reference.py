@@ -37,7 +37,8 @@ def commands_page() -> str:
         MADE_BY,
         "",
         "`python -m horde_policy COMMAND`; `--help` at each. Exit codes: 0 ok, 1 interrupted, 2 bad input (one line on stderr "
-        "says what, where and which rule), 3 the source cannot be reached. Lists are comma-separated or the option repeated.",
+        "says what, where and which rule), 3 the source cannot be reached, 4 the answer is there, but one of several exports "
+        "could not be read and was left out (stderr names it). Lists are comma-separated or the option repeated.",
         "",
     ]
     for name, command in _inside(get_command(build_app())):

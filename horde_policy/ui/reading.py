@@ -109,12 +109,13 @@ def begin(kind: str, name: str, read: Callable[[Reading], Any]) -> Reading:
 def show(kind: str) -> Reading | None:
     """Show how far an upload's reading is; return it once it has ended, and forget it."""
     st.session_state.pop(_BAR, None)
+    place = st.empty()  # always there: what follows keeps its own place while the bar comes and goes
     reading = _held().get(kind)
     if reading is None:
         return None
     if reading.done.is_set() or reading.cancelled.is_set():
         return _held().pop(kind)
-    with st.container(horizontal=True, vertical_alignment="center", key=f"reading.{kind}"):
+    with place.container(horizontal=True, vertical_alignment="center", key=f"reading.{kind}"):
         st.session_state[_BAR] = (kind, st.empty())
         _draw(reading)
         st.button("Cancel", key=f"reading.{kind}.cancel", icon=":material/cancel:", on_click=reading.cancelled.set)

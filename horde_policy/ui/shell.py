@@ -184,8 +184,10 @@ def frame(sections: Mapping[str, Sequence[PageEntry]]) -> Navigation:
         _show_controls(state, page.entry)
     problems = (problem.text for problem in live.source_problems())
     # What a link or the configuration says may hold anything: it is shown as text and never as Markdown.
-    for text in (*notes, *address.take_notices(), *problems):
-        st.warning(escape_markdown(text), icon=":material/info:")
+    # In a place that is always there: what follows keeps its own, or a long run would show it twice until it ends.
+    with st.empty().container():
+        for text in (*notes, *address.take_notices(), *problems):
+            st.warning(escape_markdown(text), icon=":material/info:")
     return page
 
 

@@ -131,14 +131,19 @@ def test_what_cannot_be_read_is_said_and_nothing_is_lost(demo: App, view: View) 
         ("others.prom", b'up{job="a"} 1 1790000000000\n', "must hold at least one of"),
     ]
     for name, content, words in wrong:
-        beside = [payload("good.prom", PLAIN)] if name == HOSTILE else []
-        upload(tab, *beside, payload(name, content))
+        upload(tab, payload(name, content))
         alert = tab.page.get_by_test_id("stAlert").filter(has_text=words)
         alert.first.wait_for()
         assert name in plain(alert.first.inner_text())
         tab.settled()
         assert tab.page.locator("h1").inner_text() == title
         assert query(tab) == {"requester": ["registered"]}
+    # beside a good one the bad one is left out and named
+    upload(tab, payload("good.prom", PLAIN), payload(HOSTILE, wrong[4][1]))
+    left = tab.page.get_by_test_id("stAlert").filter(has_text="could not be read; the figures are those of the others")
+    left.first.wait_for()
+    assert HOSTILE in plain(left.first.inner_text())
+    assert "data" in query(tab)
     assert tab.page.locator("img[src*='192.0.2.1'], a[href*='192.0.2.1']").count() == 0
     # and the next good one is read
     upload(tab, payload("good.prom", PLAIN))
