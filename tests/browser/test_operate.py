@@ -25,11 +25,11 @@ def test_the_keyboard_moves_the_queue_and_the_address_follows(demo: App, view: V
     tab.page.keyboard.press("ArrowRight")
     tab.page.wait_for_url("**queue_by=100**")
     tab.page.wait_for_selector("td:has-text('Then')")
-    assert slider.input_value() == "100"
+    assert int(slider.input_value()) == int(before) + 1, "one step of its own"
     tab.page.go_back()
     until_true(tab.page, "!document.location.search.includes('queue_by')")
     tab.page.locator("td:has-text('Then')").first.wait_for(state="detached")
-    assert slider.input_value() == before == "0"
+    assert slider.input_value() == before
 
 
 def test_a_span_drawn_over_the_trend_becomes_the_range(
