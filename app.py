@@ -44,7 +44,6 @@ SECTIONS = {
             ":material/summarize:",
             "What did the production week show?",
             live=False,
-            status=False,
         ),
         shell.PageEntry(
             PAGES / "review" / "decisions.py",
@@ -53,7 +52,6 @@ SECTIONS = {
             ":material/rule:",
             "Who got what, and what would another ceiling or floor have given?",
             live=False,
-            status=False,
         ),
         shell.PageEntry(
             PAGES / "review" / "waits.py",
@@ -62,7 +60,6 @@ SECTIONS = {
             ":material/hourglass_top:",
             "Were the estimates honest, and what did payers wait?",
             live=False,
-            status=False,
         ),
     ],
     "Lab": [
@@ -79,7 +76,7 @@ SECTIONS = {
             "Sweep",
             ":material/grid_on:",
             "Which settings should be chosen, how sure is that, and what would it cost?",
-            status=False,
+            live=False,
         ),
         shell.PageEntry(
             PAGES / "lab" / "budget.py",
@@ -87,8 +84,7 @@ SECTIONS = {
             "Budget",
             ":material/account_balance_wallet:",
             "What does a hard budget refuse, how far can it be overspent, and who holds what now?",
-            live=False,
-            status=False,
+            controls=False,
         ),
     ],
     "Learn": [

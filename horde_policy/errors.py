@@ -12,6 +12,7 @@ HordePolicyError
 │   └── SourceFormatError    carries field and row
 ├── ReplayError        a replay that cannot go on
 │   └── ReplayCancelled
+├── ReadingCancelled   the caller cancelled the reading of a file
 └── StoreError         a history or ledger database that cannot do its work: store
 
 What is wrong *in the data* is not an exception but a :class:`Problem`, which travels with the snapshot or the import.
@@ -29,6 +30,7 @@ __all__ = [
     "InputError",
     "MissingPriceError",
     "Problem",
+    "ReadingCancelled",
     "ReplayCancelled",
     "ReplayError",
     "SourceError",
@@ -154,6 +156,10 @@ class ReplayError(HordePolicyError):
 
 class ReplayCancelled(ReplayError):  # noqa: N818
     """The caller cancelled the replay; nothing of it is kept."""
+
+
+class ReadingCancelled(HordePolicyError):  # noqa: N818
+    """The caller cancelled the reading of a file; nothing of it is kept."""
 
 
 class StoreError(HordePolicyError):

@@ -161,7 +161,7 @@ def _on_sharing(fleet: Fleet, models: tuple[str, ...], eligible: tuple[Worker, .
     sharing, also = fleet.also_served(eligible, models)
     if also:
         who = _of(sharing, len(eligible), "eligible worker", ("also serves", "also serve"))
-        text = f"{who} {_names(also)}: what waits there can lengthen this wait, and counts at high only."
+        text = f"{who} {_names(also)}: what waits there can lengthen this wait, and counts at worst only."
         yield Note("shared_workers", text)
     if fleet.listed is not None:
         unlisted = [model for model in also if model not in fleet.listed]

@@ -50,7 +50,7 @@ BOARD_ROWS = Schema(
         "wait_high_s": Column(pl.Float64, "s", null="as the others, or the horde-wide total not reported"),
         "wait_worst_s": Column(pl.Float64, "s", null="as wait_high_s", text="the larger of named and high"),
         "allowance_tokens": Column(pl.Int64, "tokens", null="the queue is not reported"),
-        "allowance_at_high_tokens": Column(pl.Int64, "tokens", null="the wait at high is not known"),
+        "allowance_at_high_tokens": Column(pl.Int64, "tokens", null="the wait at worst is not known"),
         "allowance_at_low_tokens": Column(pl.Int64, "tokens", null="the queue is not reported"),
         "largest_free_request_tokens": Column(pl.Int64, "tokens", null="no worker takes any size, or the queue not reported"),
         "listed_threads": Column(pl.Int64, "jobs", null="not listed"),

@@ -62,6 +62,7 @@ class Books:
 
     def __init__(self, *, is_sqlite: bool) -> None:
         self.do = Statements(is_sqlite=is_sqlite)
+        self._is_sqlite = is_sqlite
         self._window_ids: dict[tuple[int, int], int] = {}
         self._current: dict[tuple[str, str], Window] = {}
         self._prices: dict[str, Price] = {}
@@ -302,8 +303,13 @@ class Books:
         labels: Labels,
     ) -> None:
         """Move money in every window that a hold is in, and write it down."""
-        for window_id in self.windows_of(session, hold_id):
-            self.move_in(session, window_id, hold_id, what, held_pico, spent_pico, opened, now_us, labels)
+        counters = _counters(held_pico, spent_pico, opened, labels)
+        if self._is_sqlite:
+            moved = session.rows(self.do.move_all, p_hold_id=hold_id, **counters)
+        else:
+            in_order = self.windows_of(session, hold_id)
+            moved = [session.rows(self.do.move, p_window_id=window_id, **counters)[0] for window_id in in_order]
+        self._write_down(session, moved, hold_id, what, held_pico, spent_pico, now_us, labels)
 
     def move_in(
         self,
@@ -318,12 +324,26 @@ class Books:
         labels: Labels,
     ) -> None:
         """Move money in one window, count it by label, and write it down."""
-        settled = sum(requests for label, requests, _ in labels if label == "settled")
-        moved = session.rows(self.do.move, p_window_id=window_id, p_held=held, p_spent=spent, p_opened=opened, p_settled=settled)
-        for label, requests, pico in labels:
-            if label != "settled":
-                session.rows(self.do.count_label, p_window_id=window_id, p_label=label, p_requests=requests, p_pico=pico)
-        self._entry(session, window_id, moved[0][0], hold_id, what, held, spent, now_us)
+        moved = session.rows(self.do.move, p_window_id=window_id, **_counters(held, spent, opened, labels))
+        self._write_down(session, moved, hold_id, what, held, spent, now_us, labels)
+
+    def _write_down(
+        self,
+        session: Session,
+        moved: Sequence[tuple[int, int]],
+        hold_id: int,
+        what: str,
+        held: int,
+        spent: int,
+        now_us: int,
+        labels: Labels,
+    ) -> None:
+        """Count a move by label and enter it, in every window whose counters it moved: (id, number of the move) each."""
+        for window_id, number in moved:
+            for label, requests, pico in labels:
+                if label != "settled":
+                    session.rows(self.do.count_label, p_window_id=window_id, p_label=label, p_requests=requests, p_pico=pico)
+            self._entry(session, window_id, number, hold_id, what, held, spent, now_us)
 
     def windows_of(self, session: Session, hold_id: int) -> list[int]:
         """Return the windows that a hold is in, in the order in which all transactions lock them."""
@@ -426,6 +446,11 @@ def _ended_values(outcome: Outcome, state: HoldState, now_us: int) -> dict[str, 
         "p_output": usage and usage.output,
         "p_reasoning": usage and usage.reasoning,
     }
+
+
+def _counters(held_pico: int, spent_pico: int, opened: int, labels: Labels) -> dict[str, int]:
+    settled = sum(requests for label, requests, _ in labels if label == "settled")
+    return {"p_held": held_pico, "p_spent": spent_pico, "p_opened": opened, "p_settled": settled}
 
 
 def _given_back(counted_pico: int) -> Labels:

@@ -24,6 +24,7 @@ Ending = Literal["answered", "never_sent", "refused", "server_error", "cut_by_cl
 """How a request ended: an answer came; it never left; the provider refused it (400, 401, 404, 429, overloaded); 5xx before
 the first byte; the client, the provider or a time-out cut it."""
 
+ENDINGS: tuple[Ending, ...] = get_args(Ending)
 
 LABELS = ("settled", "estimated", "expired", "late", "unpriced", "released")
 """What recorded money is: real usage; kept without usage; an orphan's; late usage; kept without a price; given back."""
@@ -100,8 +101,8 @@ def outcome_of(
     >>> outcome_of(held, None).state, outcome_of(held, None).cost_pico
     ('kept', 91440000000)
     """
-    if ended not in get_args(Ending):
-        raise InputError("settlement", "ended", ended, "must be one of " + ", ".join(get_args(Ending)))
+    if ended not in ENDINGS:
+        raise InputError("settlement", "ended", ended, "must be one of " + ", ".join(ENDINGS))
     if ended == "never_sent" and usage is not None:
         raise InputError("settlement", "usage", usage.output, "cannot be of a request that never left")
     rules = rules or EndingRules()
@@ -146,7 +147,7 @@ def _flags(reservation: Reservation, usage: TokenUsage | None, price: Price, *, 
         flags.append("above_own_limit")
     if not priced:
         flags.append("unpriced")
-    elif price.price_id not in {target.price_id for target in reservation.prices}:
+    elif price not in reservation.prices and price.price_id not in {target.price_id for target in reservation.prices}:
         flags.append("repriced")
     if reservation.is_free:
         flags.append("free_target")

@@ -26,6 +26,8 @@ def _t(name: str) -> sa.BindParameter[str]:
 Insert = Callable[[sa.Table], Any]
 """The dialect's own insert, which can leave a row alone that is there already."""
 
+ONE: sa.ColumnElement[int] = sa.literal_column("1")
+
 OPEN: sa.ColumnElement[str] = sa.literal_column("'open'")
 """Written out and not bound: only so does SQLite see that its index of open holds serves."""
 
@@ -79,7 +81,7 @@ class Statements:
         self.limits = (
             sa.select(*limit_columns, limits.c.latest_start_us)
             .join(budgets)
-            .where(budgets.c.name == _t("budget"), limits.c.active == 1)
+            .where(budgets.c.name == _t("budget"), limits.c.active == ONE)
             .order_by(limits.c.limit_id)
             .with_for_update(of=limits)
         )
@@ -134,22 +136,21 @@ class Statements:
             .values(
                 held_pico=windows.c.held_pico + _p("held"),
                 open_count=windows.c.open_count + _p("opened"),
-                moves=windows.c.moves + 1,
+                moves=windows.c.moves + ONE,
             )
             .returning(windows.c.moves)
         )
-        self.move = (
-            sa.update(windows)
-            .where(windows.c.window_id == _p("window_id"))
-            .values(
-                held_pico=windows.c.held_pico + _p("held"),
-                spent_pico=windows.c.spent_pico + _p("spent"),
-                open_count=windows.c.open_count + _p("opened"),
-                settled_count=windows.c.settled_count + _p("settled"),
-                moves=windows.c.moves + 1,
-            )
-            .returning(windows.c.moves)
+        moved = sa.update(windows).values(
+            held_pico=windows.c.held_pico + _p("held"),
+            spent_pico=windows.c.spent_pico + _p("spent"),
+            open_count=windows.c.open_count + _p("opened"),
+            settled_count=windows.c.settled_count + _p("settled"),
+            moves=windows.c.moves + ONE,
         )
+        self.move = moved.where(windows.c.window_id == _p("window_id")).returning(windows.c.window_id, windows.c.moves)
+        # Every window of a hold at once, where one writer needs no order in which rows are locked.
+        inside = sa.select(entries.c.window_id).where(entries.c.hold_id == _p("hold_id"))
+        self.move_all = moved.where(windows.c.window_id.in_(inside)).returning(windows.c.window_id, windows.c.moves)
         new_total = insert(totals).values(window_id=_p("window_id"), label=_t("label"), requests=_p("requests"), pico=_p("pico"))
         self.count_label = new_total.on_conflict_do_update(
             index_elements=[totals.c.window_id, totals.c.label],

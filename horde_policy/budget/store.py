@@ -11,10 +11,11 @@ import random
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import UTC, datetime
+from operator import itemgetter
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy.pool import PoolProxiedConnection
@@ -37,33 +38,47 @@ CREATION_LOCK = 0x686F_7264_6503  # one number for all ledgers: only the creatio
 BUSY_PAUSE_S = (0.0002, 0.001)
 LOST_PAUSE_S = (0.02, 0.1)
 LEAST_SQLITE = (3, 37)
-# A checkpoint waits for the disk; a request writes about twelve pages. At SQLite's own 1,000 that is each eighty requests.
-CHECKPOINT_PAGES = 8_000
+MOST_PAUSES = (
+    4  # each try that finds the store busy waits that much longer: whoever holds it has no processor, and tries take one
+)
+# A request changes about twelve pages and writes each whole: small ones are less to write. A ledger keeps those it was made with.
+PAGE_BYTES = 1024
+# A checkpoint waits for the disk. At SQLite's own 1,000 pages that is each eighty requests.
+CHECKPOINT_BYTES = 32 * 2**20
 PG_NOW = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+
+
+class Compiled(NamedTuple):
+    """A statement as the driver takes it; it is kept itself too, so that its identity is never another's."""
+
+    statement: sa.Executable
+    sql: str
+    arranged: Callable[[dict[str, object]], Any]
+    """What the driver wants of the values by name: themselves, or a tuple in the order of their places."""
+    has_rows: bool
 
 
 class Session:
     """One write transaction: runs statements on the driver's connection."""
 
-    def __init__(self, store: "Store", connection: Any) -> None:
+    def __init__(self, store: "Store", cursor: Any) -> None:
         self._store = store
-        self._cursor = connection.cursor()
+        self._cursor = cursor
         self._after: list[Callable[[], None]] = []
         self.undone = False
 
     def rows(self, statement: sa.Executable, **values: object) -> list[Row]:
         """Run a statement and return its rows."""
-        sql, order, constants = self._store.compiled(statement)
-        given = values | constants if constants else values
-        self._cursor.execute(sql, given if order is None else [given[name] for name in order])
-        return self._cursor.fetchall() if self._cursor.description else []
+        _, sql, arranged, has_rows = self._store.compiled(statement)
+        self._cursor.execute(sql, arranged(values))
+        return self._cursor.fetchall() if has_rows else []
 
     def now_us(self) -> int:
         """Return the store's time in microseconds since the epoch: one clock for all copies."""
         if self._store.clock is not None:
             return microseconds(self._store.clock.now())
         if self._store.is_sqlite:
-            return microseconds(datetime.now(UTC))
+            return time.time_ns() // 1000
         self._cursor.execute(PG_NOW)
         return int(self._cursor.fetchone()[0])
 
@@ -74,10 +89,6 @@ class Session:
     def after_commit(self, call: Callable[[], None]) -> None:
         """Call something when, and only when, this transaction has been committed."""
         self._after.append(call)
-
-    def close(self) -> None:
-        """Let go of the cursor."""
-        self._cursor.close()
 
     def committed(self) -> None:
         """Make the calls that wait for the commit."""
@@ -126,8 +137,9 @@ class Store:
         self._patience_s = patience_s
         self._power_safe = power_safe
         self._lock = threading.Lock()
-        self._compiled: dict[int, tuple[sa.Executable, str, Sequence[str] | None, dict[str, object]]] = {}
+        self._compiled: dict[int, Compiled] = {}
         self._writer: PoolProxiedConnection | None = None
+        self._connected: Any = None  # the driver's connection of the writer
         self._pid = os.getpid()
         if self.is_sqlite and sqlite3.sqlite_version_info < LEAST_SQLITE:
             raise StoreError(self.name, f"SQLite {sqlite3.sqlite_version} is too old: strict tables need 3.37")
@@ -137,20 +149,22 @@ class Store:
         self._dbapi: Any = self._engine.dialect.loaded_dbapi
         self._open(create=create)
 
-    def compiled(self, statement: sa.Executable) -> tuple[str, Sequence[str] | None, dict[str, object]]:
-        """Return a statement's text for the driver, the order of its values (null: by name), and those that never change."""
+    def compiled(self, statement: sa.Executable) -> Compiled:
+        """Return a statement as the driver takes it, compiled at its first use."""
         found = self._compiled.get(id(statement))
         if found is None:
             compiled = statement.compile(dialect=self._engine.dialect)  # type: ignore[attr-defined]
-            order = compiled.positiontup if compiled.positional else None
+            order = tuple(compiled.positiontup) if compiled.positional else None
             constants = {name: value for name, value in compiled.params.items() if not name.startswith("p_")}
-            # the statement is kept with its text, so that its identity is never another's
-            found = self._compiled[id(statement)] = (statement, str(compiled), order, constants)
-        return found[1:]
+            changes = compiled.isinsert or compiled.isupdate or compiled.isdelete
+            has_rows = bool(compiled.effective_returning) or not changes
+            found = Compiled(statement, str(compiled), _arrangement(order, constants), has_rows)
+            self._compiled[id(statement)] = found
+        return found
 
     def write(self, work: Callable[[Session], T]) -> T:
         """Run one write transaction, again when the store was busy or the connection lost; undone if ``work`` raises."""
-        deadline = time.monotonic() + self._patience_s
+        deadline, tries = time.monotonic() + self._patience_s, 0
         if not self._lock.acquire(timeout=self._patience_s):
             raise StoreError(self.name, "budget store unavailable: other calls of this program are waiting for it")
         try:
@@ -162,7 +176,10 @@ class Store:
                         raise StoreError(self.name, f"budget store failed: {_first_line(error)}") from error
                     if time.monotonic() > deadline:
                         raise StoreError(self.name, f"budget store unavailable: {_first_line(error)}") from error
-                time.sleep(random.uniform(*(BUSY_PAUSE_S if self.is_sqlite else LOST_PAUSE_S)))
+                tries += 1
+                time.sleep(
+                    min(tries, MOST_PAUSES) * random.uniform(*BUSY_PAUSE_S) if self.is_sqlite else random.uniform(*LOST_PAUSE_S)
+                )
         finally:
             self._lock.release()
 
@@ -203,17 +220,20 @@ class Store:
     def _once(self, work: Callable[[Session], T]) -> T:
         connection = self._connection()
         try:
+            cursor = connection.cursor()
             if self.is_sqlite:
-                connection.execute("BEGIN IMMEDIATE")
-            session = Session(self, connection)
+                cursor.execute("BEGIN IMMEDIATE")
+            session = Session(self, cursor)
             result = work(session)
-            session.close()
             if session.undone:
+                cursor.close()
                 connection.rollback()
                 return result
             if self.is_sqlite:
-                connection.execute("COMMIT")
+                cursor.execute("COMMIT")
+                cursor.close()
             else:
+                cursor.close()
                 connection.commit()
         except BaseException:
             self._give_up(connection)
@@ -230,23 +250,24 @@ class Store:
 
     def _connection(self) -> Any:
         if self._pid != os.getpid():  # a fork: the parent's connections are not ours to use, nor to close
-            self._pid, self._writer = os.getpid(), None
+            self._pid, self._writer, self._connected = os.getpid(), None, None
             self._engine.dispose(close=False)
-        if self._writer is not None and not self.is_sqlite and self._writer.driver_connection.closed:  # type: ignore[union-attr]
+        if self._connected is not None and not self.is_sqlite and self._connected.closed:
             self._drop_writer()
         if self._writer is None:
             try:
                 self._writer = self._engine.raw_connection()
+                self._connected = self._writer.driver_connection
             except sa.exc.DBAPIError as error:
                 if isinstance(error.orig, BaseException):
                     raise error.orig from None
                 raise
-        return self._writer.driver_connection
+        return self._connected
 
     def _drop_writer(self) -> None:
         if self._writer is not None:
             self._writer.invalidate()
-            self._writer = None
+            self._writer = self._connected = None
 
     def _is_passing(self, error: BaseException) -> bool:
         """Return whether trying again can help: busy, locked, deadlock, serialisation, or a lost connection."""
@@ -265,10 +286,12 @@ class Store:
 
         def prepare(connection: sqlite3.Connection, _record: object) -> None:
             connection.isolation_level = None  # this module says when a transaction begins
+            connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")
             connection.execute("PRAGMA busy_timeout = 0")
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute(f"PRAGMA synchronous = {'FULL' if self._power_safe else 'NORMAL'}")
-            connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
+            (page_bytes,) = connection.execute("PRAGMA page_size").fetchone()
+            connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_BYTES // page_bytes}")
             connection.execute("PRAGMA foreign_keys = ON")
 
         sa.event.listen(engine, "connect", prepare)
@@ -312,6 +335,15 @@ class Store:
                 if not self._is_passing(cause) or time.monotonic() > deadline:
                     raise StoreError(self.name, f"budget store unavailable: {_first_line(cause)}") from error
             time.sleep(random.uniform(*LOST_PAUSE_S))
+
+
+def _arrangement(order: tuple[str, ...] | None, constants: dict[str, object]) -> Callable[[dict[str, object]], Any]:
+    """Return what makes a statement's values into what its driver takes: by name without an order, else a tuple."""
+    if order is None:
+        return lambda values: values | constants
+    if constants or len(order) < 2:  # of one name an itemgetter gives the bare value
+        return lambda values: [constants[name] if name in constants else values[name] for name in order]
+    return itemgetter(*order)
 
 
 def _database_url(url: str | Path) -> sa.URL:

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import polars as pl
 import typer
 
+from horde_policy.cli.left_out import leave_if_any
 from horde_policy.cli.measure_table import console, safe
 from horde_policy.cli.review_options import (
     FilesArgument,
@@ -117,6 +118,7 @@ def decisions(
     else:
         _print_tables(exported, dimensions, rows, other, answer)
         _print_rules(own, in_force)
+    leave_if_any((*exported.problems, *(() if other is None else other.problems)), told=not (as_json or as_csv))
 
 
 def _compared(

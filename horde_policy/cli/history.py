@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from horde_policy.cli.left_out import leave_if_any
 from horde_policy.cli.measure_table import console, safe
 from horde_policy.cli.sources_option import instant_named
 from horde_policy.clock import SystemClock
@@ -236,6 +237,7 @@ def collect(
         print(visible(f"{problem.level}: {problem.subject}: {problem.text}"), file=sys.stderr)
     document = {"changed_days": kept.days, "of_days": kept.of_days, "kept": _kept_document(whole)}
     _tell(document, as_json, [f"{kept.days:,} of {count_of(kept.of_days, 'day')} changed", _kept_sentence(whole)])
+    leave_if_any(problems)
 
 
 def _kept_document(kept: KeptExport) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """The command line's frame: sub-commands from their modules, errors as one line on stderr, exit codes of design §3.
 
-Exit 0 ok, 1 interrupted, 2 bad input, 3 source not reachable. A command's module has ``register(app)``, which adds it
-to the Typer app.
+Exit 0 ok, 1 interrupted, 2 bad input, 3 source not reachable, 4 answered without a file that cannot be read. A command's module
+has ``register(app)``, which adds it to the Typer app.
 """
 
 import importlib
@@ -13,11 +13,12 @@ from typer.exceptions import TyperException
 
 from horde_policy.errors import HordePolicyError, SourceError
 
-__all__ = ["EXIT_BAD_INPUT", "EXIT_INTERRUPTED", "EXIT_UNREACHABLE", "build_app", "main", "run"]
+__all__ = ["EXIT_BAD_INPUT", "EXIT_INTERRUPTED", "EXIT_LEFT_OUT", "EXIT_UNREACHABLE", "build_app", "main", "run"]
 
 EXIT_INTERRUPTED = 1
 EXIT_BAD_INPUT = 2
 EXIT_UNREACHABLE = 3
+EXIT_LEFT_OUT = 4
 
 COMMAND_MODULES: tuple[str, ...] = (
     "snapshot",

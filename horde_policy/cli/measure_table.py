@@ -50,7 +50,7 @@ def print_measures(out: Console, measures: Iterable[Measure], first: str, labels
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column(first, overflow="fold")
     table.add_column("state")
-    for heading in ("free up to", "at high to low", "wait", "at worst", "tok/s", "queued", "eligible", "largest free"):
+    for heading in ("free up to", "at worst to low", "wait", "at worst", "tok/s", "queued", "eligible", "largest free"):
         table.add_column(heading, justify="right", no_wrap=True)
     for label, measure in zip(labels, measures, strict=True):
         table.add_row(safe(label, NAME_CHARACTERS), _state(measure.state), *(Text(cell) for cell in _cells(measure)))

@@ -5,6 +5,7 @@ from typing import Annotated, cast
 
 import typer
 
+from horde_policy.cli.left_out import leave_if_any
 from horde_policy.cli.parquet_output import check_parquet_path, print_notes, print_stamp, write_parquet
 from horde_policy.cli.traffic_options import (
     FillOption,
@@ -67,3 +68,4 @@ def from_metrics(
     print_notes([f"{p.level}: {p.subject}: {p.text}" for p in problems] + emptiness_notes(traffic))
     print_notes([f"a reconstruction of {traffic.frame.height} requests written to {out}"])
     print_stamp(traffic.stamp, as_json=as_json)
+    leave_if_any(imported.problems)

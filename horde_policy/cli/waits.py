@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from horde_policy.cli.left_out import leave_if_any
 from horde_policy.cli.review_options import (
     FilesArgument,
     FromOption,
@@ -90,6 +91,7 @@ def waits(
         print_json(_document(exported, in_force, groups, verdict))
     else:
         _print(exported, in_force, groups, verdict, wanted)
+    leave_if_any(exported.problems, told=not as_json)
 
 
 _GROUPS = (("estimated", None), ("queue", None), *(("queue", requester) for requester in REQUESTERS))

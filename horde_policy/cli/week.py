@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 import typer
 
+from horde_policy.cli.left_out import leave_if_any
 from horde_policy.cli.measure_table import console, safe
 from horde_policy.cli.parquet_output import check_not_input
 from horde_policy.cli.review_options import (
@@ -92,6 +93,7 @@ def week(
         print_json(document)
     else:
         _print(reviewed)
+    leave_if_any(reviewed.exported.problems, told=not as_json)
 
 
 def _check_out(out: Path) -> None:

@@ -76,11 +76,12 @@ def read_exports(
     mapping: Mapping | None = None,
     max_unpacked_bytes: int = MAX_UNPACKED_BYTES,
     window: tuple[datetime | None, datetime | None] | None = None,
+    progress: Callable[[float], None] | None = None,
 ) -> Imported:
     """Read exported metrics of any supported form, told by content, and count what they say.
 
     Files may overlap and repeat each other: the same sample twice is one sample, and neither order nor repetition changes the
-    counts.
+    counts. Of several files one that cannot be read is left out whole, and is a problem ``unreadable_file`` that says why.
 
     Parameters
     ----------
@@ -92,11 +93,14 @@ def read_exports(
         What one file may unpack to.
     window
         The time asked about, from (exclusive) to (inclusive), aware; null bounds are the data's own.
+    progress
+        Is told which share of the files' bytes was read; what it raises ends the reading.
 
     Raises
     ------
     InputError
-        A file cannot be read, is of no supported form, unpacks to too much, or needs a mapping to be placed in time.
+        No file can be read: it cannot be opened, is of no supported form, unpacks to too much, or needs a mapping to be placed
+        in time.
 
     Examples
     --------
@@ -107,41 +111,72 @@ def read_exports(
     [(datetime.datetime(2026, 9, 21, 14, 14, 20, tzinfo=zoneinfo.ZoneInfo(key='UTC')), 'free', 3.0, 3.0)]
     """
     mapping = mapping or Mapping()
-    samples, files, problems = read_samples(sources, mapping=mapping, max_unpacked_bytes=max_unpacked_bytes)
+    samples, files, problems = read_samples(sources, mapping=mapping, max_unpacked_bytes=max_unpacked_bytes, progress=progress)
     return count_samples(samples, files=files, problems=problems, mapping=mapping, window=window)
 
 
 def read_samples(
-    sources: Source | Sequence[Source], *, mapping: Mapping | None = None, max_unpacked_bytes: int = MAX_UNPACKED_BYTES
+    sources: Source | Sequence[Source],
+    *,
+    mapping: Mapping | None = None,
+    max_unpacked_bytes: int = MAX_UNPACKED_BYTES,
+    progress: Callable[[float], None] | None = None,
 ) -> tuple[Samples, tuple[FileReport, ...], tuple[Problem, ...]]:
     """Return the merged samples of exports, a report of each file, and their problems; see :func:`read_exports`."""
     mapping = mapping or Mapping()
-    parts, files, problems = [], [], []
-    several = isinstance(sources, list | tuple) and len(sources) > 1
-    for file, chosen in _files(sources):
+    given = list(_files(sources))
+    told = _Told(progress, sum(file.size_bytes for file in given))
+    parts: list[Samples] = []
+    files: list[FileReport] = []
+    refused: list[tuple[str, InputError]] = []
+    found: list[tuple[Problem, ...]] = []
+    for file in given:
         try:
-            samples, report, found = _read(file, mapping, max_unpacked_bytes)
+            samples, report, problems = _read(file, mapping, max_unpacked_bytes, told.of_file)
         except InputError as error:
-            if chosen and several and error.hint is None:
-                hint = f"no file was used: leave {file.name} out, or mend it, and read the others again"
-                raise InputError(error.what, error.where, error.value, error.rule, hint=hint) from error
-            if chosen:
-                raise
-            problems.append(Problem("unreadable_file", file.name, f"left out: {error}"))
-            continue
-        parts.append(samples)
-        files.append(report)
-        problems.extend(found)
+            refused.append((file.name, error))
+        else:
+            parts.append(samples)
+            files.append(report)
+            found.append(tuple(problems))
+        told.next(file.size_bytes)
     if not parts:
-        raise InputError(
-            "export", "", [problem.subject for problem in problems], "are all the files there are, and none can be read"
-        )
+        raise _none_left(refused)
+    placed, unplaced = _placed(files, parts)
+    refused += unplaced
+    parts, files, found = ([kept[place] for place in placed] for kept in (parts, files, found))  # type: ignore[assignment]
     everything = merged(parts)
-    _check_untimed([file.name for file in files], parts, everything)
+    problems = [Problem("unreadable_file", name, f"left out: {error}") for name, error in refused]
+    problems += [problem for one in found for problem in one]
     if everything.conflicts:
         text = f"{everything.conflicts} samples give a series two values at one time; the larger was kept"
         problems.append(Problem("conflict", "all files", text))
     return everything, tuple(files), tuple(problems)
+
+
+@dataclass(slots=True)
+class _Told:
+    """Turns bytes of the file that is read into the share of all files."""
+
+    progress: Callable[[float], None] | None
+    bytes_: int
+    before: int = 0
+
+    def of_file(self, read: int) -> None:
+        if self.progress is not None:
+            self.progress(min(1.0, (self.before + read) / max(1, self.bytes_)))
+
+    def next(self, size: int) -> None:
+        self.before += size
+        self.of_file(0)
+
+
+def _none_left(refused: Sequence[tuple[str, InputError]]) -> InputError:
+    """Return why nothing can be read: the one file's own reason, or the names of all of them and the first's reason."""
+    if len(refused) == 1:
+        return refused[0][1]
+    hint = f"the first: {refused[0][1]}"
+    return InputError("export", "", [name for name, _ in refused], "are all the files there are, and none can be read", hint=hint)
 
 
 def count_samples(
@@ -172,31 +207,33 @@ def count_samples(
     )
 
 
-def _files(sources: Source | Sequence[Source]) -> Iterable[tuple[ExportFile, bool]]:
-    """Give the files, and whether each was chosen itself; what lies in a folder beside the exports is only reported."""
+def _files(sources: Source | Sequence[Source]) -> Iterable[ExportFile]:
+    """Give the files, those of folders by name."""
     listed = [sources] if isinstance(sources, _ONE) else list(sources)
     if not listed:
         raise InputError("export", "", "no file", "was given: name at least one")
     for number, source in enumerate(listed, start=1):
         if isinstance(source, ExportFile):
-            yield source, True
+            yield source
         elif isinstance(source, bytes | memoryview | dict):
             data = msgspec.json.encode(source) if isinstance(source, dict) else source
-            yield ExportFile("export" if len(listed) == 1 else f"export {number}", data), True
+            yield ExportFile("export" if len(listed) == 1 else f"export {number}", data)
         else:
             path = Path(source)
             if not path.is_dir():
-                yield ExportFile(path.name, path), True
+                yield ExportFile(path.name, path)
                 continue
             inside = sorted(one for one in path.iterdir() if one.is_file() and not one.name.startswith("."))
             if not inside:
                 raise InputError("export", "", str(path), "is a folder without files")
-            yield from ((ExportFile(one.name, one), False) for one in inside)
+            yield from (ExportFile(one.name, one) for one in inside)
 
 
-def _read(file: ExportFile, mapping: Mapping, limit_bytes: int) -> tuple[Samples, FileReport, list[Problem]]:
+def _read(
+    file: ExportFile, mapping: Mapping, limit_bytes: int, told: Callable[[int], None]
+) -> tuple[Samples, FileReport, list[Problem]]:
     log = ReadLog(file, mapping)
-    content = Unpacked(file, limit_bytes)
+    content = Unpacked(file, limit_bytes, told)
     if content.damage is not None and not content.head:
         raise InputError("export", file.name, content.damage, "and nothing of it can be read")
     try:
@@ -228,15 +265,30 @@ def _span(samples: Samples) -> tuple[datetime | None, datetime | None]:
     return datetime.fromtimestamp(first / 1e6, UTC), datetime.fromtimestamp(last / 1e6, UTC)
 
 
-def _check_untimed(names: Sequence[str], parts: Sequence[Samples], everything: Samples) -> None:
-    """Refuse what cannot be placed in time: scrapes without a time beside each other, or beside samples that have one."""
-    untimed = [part for part in parts if (part.runs["t_from"] == UNTIMED).any()]
-    timed = (everything.runs["t_from"] != UNTIMED).any()
-    if untimed and (timed or any(not part.runs.equals(untimed[0].runs) or part.keys != untimed[0].keys for part in untimed)):
-        without = [name for name, part in zip(names, parts, strict=True) if (part.runs["t_from"] == UNTIMED).any()]
-        named = ", ".join(without[:3]) + (f" and {len(without) - 3} more" if len(without) > 3 else "")
-        rule = f"of {len(parts)} files have no timestamps: say scraped_at in a mapping, or give one such file alone"
-        raise InputError("export", named, len(without), rule)
+def _placed(files: Sequence[FileReport], parts: Sequence[Samples]) -> tuple[list[int], list[tuple[str, InputError]]]:
+    """Return the places of the files that can be placed in time, and of scrapes without a time beside such files why they cannot.
+
+    Raises
+    ------
+    InputError
+        No file has a time, and they differ: which came first is not known.
+    """
+    untimed = [place for place, part in enumerate(parts) if (part.runs["t_from"] == UNTIMED).any()]
+    timed = [place for place in range(len(parts)) if place not in untimed]
+    if not untimed:
+        return timed, []
+    say = "say scraped_at in a mapping, or give one such file alone"
+    if timed:
+        rule = f"of {len(parts)} files have no timestamps: {say}"
+        return timed, [(files[place].name, InputError("export", files[place].name, len(untimed), rule)) for place in untimed]
+    first = parts[untimed[0]]
+    if any((part.runs["t_from"] != UNTIMED).any() for part in parts) or any(
+        not parts[place].runs.equals(first.runs) or parts[place].keys != first.keys for place in untimed
+    ):
+        names = [files[place].name for place in untimed]
+        named = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+        raise InputError("export", named, len(names), f"of {len(parts)} files have no timestamps: {say}")
+    return untimed, []
 
 
 def _is_one_scrape(samples: Samples, tally: Tally) -> bool:

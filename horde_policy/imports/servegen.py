@@ -32,7 +32,6 @@ RATE_COLUMNS = frozenset({"client_id", "timestamp", "rate", "cv", "pat_name", "p
 RATE_FIELDS = ("timestamp", "rate", "cv", "pat_name", "pat_arg1", "pat_arg2")
 SIZE_FIELDS = ("input_tokens", "output_tokens")
 RATE_WINDOW_S = 600
-MOST_REQUESTS = 20_000_000
 NO_SIZES = "the client has no size distribution"
 ROWS_A_WINDOW = 10_000_000
 
@@ -79,7 +78,7 @@ def sample_servegen(rates_path: Path, sizes_path: Path | None, options: TraceOpt
     Raises
     ------
     InputError
-        No sizes file or seed is given, a file is not ServeGen's, or the range holds more than 20,000,000 requests.
+        No sizes file or seed is given, a file is not ServeGen's, or the range holds more requests than are drawn at once.
     """
     if sizes_path is None:
         raise InputError("trace", "sizes", None, "is missing: ServeGen's rates need their sizes file to draw requests from")
@@ -91,8 +90,9 @@ def sample_servegen(rates_path: Path, sizes_path: Path | None, options: TraceOpt
     rates = rates.filter((pl.col("timestamp") >= low) & (pl.col("timestamp") < high) & (pl.col("rate") > 0))
     rates = rates.with_columns((pl.col("rate") * RATE_WINDOW_S).round().cast(pl.Int64).alias("requests"))
     expected = int(rates["requests"].sum())
-    if expected > MOST_REQUESTS:
-        rule = f"requests lie in the range; at most {MOST_REQUESTS} are drawn at once: choose a range of seconds"
+    if expected > options.most_drawn:
+        most = options.most_drawn
+        rule = f"requests lie in the range; at most {most} are drawn at once: choose a shorter range of the file's clock"
         raise InputError("trace", "range", expected, rule)
     clients = {client for client, _ in sizes}
     lost = int(rates.filter(~pl.col("client_id").is_in(list(clients)))["requests"].sum())

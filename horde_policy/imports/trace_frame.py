@@ -84,7 +84,8 @@ class TraceOptions:
     """How to read a trace: each null means what the format says.
 
     ``origin`` puts a relative clock; ``segment`` picks one (from 1) where the clock restarts; ``chat`` overrides the flag;
-    ``from_s`` and ``to_s`` keep requests of [from, to) seconds after the first; ``seed`` draws what must be drawn.
+    ``from_s`` and ``to_s`` keep requests of [from, to) seconds after the first; ``seed`` draws what must be drawn, at most
+    ``most_drawn`` requests at once.
     """
 
     name: str | None = None
@@ -94,6 +95,7 @@ class TraceOptions:
     from_s: float | None = None
     to_s: float | None = None
     seed: int | None = None
+    most_drawn: int = 20_000_000
 
 
 def in_range(trace: pl.DataFrame, options: TraceOptions, refused: Refused) -> pl.DataFrame:

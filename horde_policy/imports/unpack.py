@@ -9,7 +9,7 @@ import io
 import mmap
 import tempfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -49,6 +49,13 @@ class ExportFile:
         """Return when the file was last written; null for bytes."""
         return datetime.fromtimestamp(self.data.stat().st_mtime, UTC) if isinstance(self.data, Path) else None
 
+    @property
+    def size_bytes(self) -> int:
+        """Return how long it is as it lies there; 0 for a file that is not there, which reading it says."""
+        if not isinstance(self.data, Path):
+            return memoryview(self.data).nbytes
+        return self.data.stat().st_size if self.data.is_file() else 0
+
     def open(self) -> IO[bytes]:
         """Return the bytes as a stream; raise InputError for a file that cannot be read."""
         if not isinstance(self.data, Path):
@@ -71,10 +78,13 @@ class Unpacked:
         How much was unpacked so far.
     damage
         What is wrong with the packing, once that was met: the content then ends there. Null as long as all is well.
+    told
+        Is told how many bytes of the file itself were read so far; what it raises ends the reading.
     """
 
     file: ExportFile
     limit_bytes: int = MAX_UNPACKED_BYTES
+    told: Callable[[int], None] | None = None
     packing: list[str] = field(default_factory=list)
     unpacked_bytes: int = 0
     damage: str | None = None
@@ -82,7 +92,7 @@ class Unpacked:
     _source: Iterator[bytes] = field(init=False)
 
     def __post_init__(self) -> None:
-        chunks = self._bounded(_read(self.file))
+        chunks = self._bounded(_read(self.file, self.told))
         for _ in range(MAX_LAYERS):
             head, chunks = _peeked(chunks, 8)
             if head.startswith(_GZIP):
@@ -254,9 +264,11 @@ class _Stream(io.RawIOBase):
         return everything[:cut]
 
 
-def _read(file: ExportFile) -> Iterator[bytes]:
+def _read(file: ExportFile, told: Callable[[int], None] | None) -> Iterator[bytes]:
     with file.open() as stream:
         while chunk := stream.read(CHUNK_BYTES):
+            if told is not None:
+                told(stream.tell())
             yield chunk
 
 

@@ -123,10 +123,20 @@ def filled(
         pl.Series("fill", [str(rule)], dtype=name).new_from_index(0, frame.height)
     )
     traffic = normalised_traffic(frame).hstack(extras)
-    return Traffic(frame=traffic, stamp=_stamp(trace, traffic, rule, weights) | _scaling(trace, traffic, copies, thin, seed))
+    return Traffic(
+        frame=traffic,
+        stamp=_stamp(trace, traffic, rule, _models_from(rule, weights, model_map)) | _scaling(trace, traffic, copies, thin, seed),
+    )
 
 
-def _stamp(trace: Trace, traffic: pl.DataFrame, rule: FillRule, weights: ModelWeights | None) -> dict[str, Any]:
+def _models_from(rule: FillRule, weights: ModelWeights | None, model_map: Mapping[str, Sequence[str]] | None) -> str | None:
+    """Return where the models asked for are from, the map itself where there is one: it stands on every result."""
+    if rule.models == "mapped" and model_map is not None:
+        return "; ".join(f"{published} as {' or '.join(served)}" for published, served in model_map.items())
+    return weights.source if weights is not None and rule.models == "weighted" else None
+
+
+def _stamp(trace: Trace, traffic: pl.DataFrame, rule: FillRule, models_from: str | None) -> dict[str, Any]:
     return {
         "kind": "traffic",
         "trace": trace.name,
@@ -135,7 +145,7 @@ def _stamp(trace: Trace, traffic: pl.DataFrame, rule: FillRule, weights: ModelWe
         "reconstruction": trace.reconstruction,
         "dated": trace.dated,
         "fill": str(rule),
-        "models_from": weights.source if weights is not None and rule.models == "weighted" else None,
+        "models_from": models_from,
         "rows_read": trace.rows_read,
         "refused": dict(trace.refused),
         "kept": trace.frame.height,
@@ -330,6 +340,8 @@ def _mapped_models(published: pl.Series, model_map: Mapping[str, Sequence[str]] 
     names = published.unique(maintain_order=True).to_list()
     if model_map is None:
         raise InputError("fill rule", "models", "mapped", "needs a map of the trace's models to the fleet's")
+    if names == [None]:
+        raise InputError("fill rule", "models", "mapped", "needs models to map, and the trace names none")
     unmapped = [name for name in names if name not in model_map]
     if unmapped:
         raise InputError(

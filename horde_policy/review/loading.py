@@ -40,7 +40,7 @@ def load_exports(files: Sequence[Path], *, mapping: Mapping | None = None, span:
     Raises
     ------
     InputError
-        A file cannot be read or is of no supported form, or there is none.
+        No file can be read or is of a supported form, or there is none; of several, those are left out and told as problems.
     """
     given = export_files(files)
     title, synthetic = about_exports(files)

@@ -20,7 +20,8 @@ __all__ = ["show_board"]
 SQUARES = (
     "By size: the fuller a square, the more of the ceiling is free at that size; – too large for every worker online, "
     "× no worker online, ? not known. A bar's solid part is what is free at worst, "
-    "its hatched part what the named wait gives beyond that."
+    "its hatched part what the named wait gives beyond that. Workers are those that take this size and context, of all "
+    "listed for the model; the tiles count every worker that takes any request."
 )
 """What the marks of the board's squares and bars mean."""
 

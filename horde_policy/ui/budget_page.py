@@ -7,6 +7,7 @@ import streamlit as st
 from horde_policy.budget.price_table import PriceTable
 from horde_policy.errors import HordePolicyError
 from horde_policy.sources.demo import BUNDLED_FOLDER
+from horde_policy.ui import components
 from horde_policy.ui.address import read_state
 from horde_policy.ui.budget_desk import Replayed, budget_desk, prepared, replayed, run_of
 from horde_policy.ui.charts import show_figure, theme_mode
@@ -15,6 +16,7 @@ from horde_policy.views import budget_words as words
 from horde_policy.views.budget_exports import BudgetStamp, moments_csv, run_parquet, settings_csv
 from horde_policy.views.budget_state import BudgetState
 from horde_policy.views.figures import budget as figures
+from horde_policy.views.status import made_of
 from horde_policy.views.text import escape_markdown
 
 __all__ = [
@@ -26,6 +28,7 @@ __all__ = [
     "show_files",
     "show_inputs",
     "show_rules",
+    "show_source",
     "title_of",
 ]
 
@@ -83,6 +86,18 @@ def title_of(opened: Opened, result: Replayed | None) -> str:
     if result is None:
         return "Budget"
     return words.own_words(words.headline(words.summary_row(result.replay, opened.state.reserve_tokens)))
+
+
+def show_source(result: Replayed | None) -> None:
+    """Say what the requests are and whether anything of them is assumed, with the copy of the link."""
+    requests = None if result is None else result.requests
+    data = made_of(
+        "no requests could be read" if requests is None else requests.title,
+        label="requests",
+        synthetic=requests is not None and bool(requests.assumed),
+        note=None if result is None else f"prices: {result.table.name}",
+    )
+    components.status(key="shared.status", data=data)
 
 
 def show_inputs(opened: Opened, result: Replayed) -> None:

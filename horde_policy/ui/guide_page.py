@@ -61,22 +61,26 @@ def content_of(step: int) -> Content:
 
 
 def choose_step() -> ViewState:
-    """Say what the figures are, with the copy of the link, and return the state, with the step that the address names."""
-    state, _ = address.read_state()
+    """Return the state, with the step that the address names and whether its figures are shown."""
+    return address.read_state()[0]
+
+
+def _show_status() -> None:
+    """Say what the figures are, with the copy of the link."""
     components.status(key="shared.status", data=BUNDLED)
-    return state
 
 
-def _open(step: int) -> None:
-    address.write_state(step=step)
+def _open(step: int, *, answers: bool = False) -> None:
+    address.write_state(step=step, answers=answers)
 
 
 def show_contents(state: ViewState) -> None:
     """Show what the workshop is and its steps, each a link."""
+    _show_status()
     st.title("A workshop in eight steps", anchor=False)
     st.markdown(
-        "How much may somebody without kudos generate, and why that much? Each step asks the room a question, shows the figures, "
-        "and opens the real pages with everything set. About forty minutes; no network is needed."
+        "How much may somebody without kudos generate, and why that much? Each step asks the room a question, shows the figures "
+        "when the room has answered, and opens the real pages with everything set. About forty minutes; no network is needed."
     )
     st.caption(f"{MADE_UP} Notes for who holds it: `docs/workshop.md`.")
     st.button("Begin", key="guide.begin", type="primary", on_click=_open, args=(1,), icon=":material/play_arrow:")
@@ -86,48 +90,63 @@ def show_contents(state: ViewState) -> None:
 
 
 def show_step(state: ViewState) -> None:
-    """Show one step: the question, the figures, the sentences, the pages it drives, and the way on."""
+    """Show one step: the question, then, once they are asked for, the figures, the pages that it drives and the curve."""
     step, number = STEPS[state.step - 1], state.step
-    content = content_of(number)
-    st.caption(f"Step {number} of {len(STEPS)}")
-    st.title(step.title, anchor=False)
+    with st.container(horizontal=True, vertical_alignment="center", key="guide.head"):
+        st.title(step.title, anchor=False, width="stretch")
+        st.caption(f"Step {number} of {len(STEPS)}", width="content")
+        _show_way(number)
     st.markdown(f"*{escape_markdown(step.question)}*")
-    _show_way(number)
+    if state.answers:
+        _show_answers(number)
+    else:
+        st.button(
+            "Show the figures",
+            key="guide.answers",
+            type="primary",
+            on_click=_open,
+            args=(number,),
+            kwargs={"answers": True},
+            icon=":material/visibility:",
+            help="First the room's answer; then the figures, what they say, and the pages that show them.",
+        )
+    st.caption(MADE_UP)
+    _show_status()
+
+
+def _show_answers(number: int) -> None:
+    """Show what a step says: its figures, the links into the pages, the sentences, and beside them the curve if it has one."""
+    content = content_of(number)
     components.pulse(key="guide.tiles", data={"tiles": list(content.tiles)})
-    sentences, pages = st.columns([3, 2], gap="large")
-    with sentences:
-        for sentence in content.sentences:
-            st.markdown(f"- {escape_markdown(sentence)}")
-    with pages:
-        st.markdown("**See it on the real pages**")
-        for link in step.links:
+    with st.container(horizontal=True, vertical_alignment="center", key="guide.links"):
+        st.markdown("**See it on the real pages:**", width="content")
+        for link in STEPS[number - 1].links:
             query = link_query(link, number, address.deployment_settings())
             link_to(link.page, escape_markdown(link.label), query, icon=":material/arrow_forward:")
-        st.caption("Each opens with everything set; the same link in the bar on top of the page sets it again.")
-    if content.points:
+    sentences, figure = st.columns([3, 2], gap="medium") if content.points else (st.container(), None)
+    with sentences:
+        st.markdown("\n".join(f"- {escape_markdown(sentence)}" for sentence in content.sentences))
+    if figure is not None:
         settings = AllowanceSettings()
-        figure = fig_named_points(content.points, settings, theme_mode())
-        show_figure(figure, alt=named_points_alt(content.points, settings), key="guide.figure")
-    st.caption(MADE_UP)
+        with figure:
+            drawn = fig_named_points(content.points, settings, theme_mode())
+            show_figure(drawn, alt=named_points_alt(content.points, settings), key="guide.figure")
 
 
 def _show_way(number: int) -> None:
     """Show the buttons to the step before, the next one, and out of the workshop."""
-    with st.container(horizontal=True, vertical_alignment="center"):
-        st.button("Back", key="guide.back", on_click=_open, args=(number - 1,), icon=":material/arrow_back:")
-        if number < len(STEPS):
-            st.button(
-                "Next", key="guide.next", type="primary", on_click=_open, args=(number + 1,), icon=":material/arrow_forward:"
-            )
-        st.button(
-            "End the workshop",
-            key="guide.reset",
-            type="tertiary",
-            on_click=_open,
-            args=(0,),
-            icon=":material/restart_alt:",
-            help="Back to the list of steps; the pages forget that a workshop is held.",
-        )
+    st.button("Back", key="guide.back", on_click=_open, args=(number - 1,), icon=":material/arrow_back:")
+    if number < len(STEPS):
+        st.button("Next", key="guide.next", on_click=_open, args=(number + 1,), icon=":material/arrow_forward:")
+    st.button(
+        "End the workshop",
+        key="guide.reset",
+        type="tertiary",
+        on_click=_open,
+        args=(0,),
+        icon=":material/restart_alt:",
+        help="Back to the list of steps; the pages forget that a workshop is held.",
+    )
 
 
 def show_glossary() -> None:

@@ -5,10 +5,11 @@ for whoever has it, as long as the server keeps the file; nothing is written to 
 """
 
 import hashlib
+import math
 import tempfile
 import threading
 from collections import OrderedDict
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
@@ -26,6 +27,7 @@ from horde_policy.replay.reconstruct import reconstructed
 from horde_policy.review.loading import load_exports
 from horde_policy.sources.demo import BUNDLED_FOLDER
 from horde_policy.sources.recorded import load_recorded
+from horde_policy.views.replay_state import MOST_MAPPED
 from horde_policy.views.state import ViewState
 
 __all__ = [
@@ -36,6 +38,7 @@ __all__ = [
     "drawn_of",
     "fleet_of",
     "known_inputs",
+    "models_named",
     "traffic_of",
     "upload_key",
 ]
@@ -45,7 +48,17 @@ DEMAND_FOLDER = BUNDLED_FOLDER / "recorded" / "snapshot"
 MOST_REQUESTS = 2_000_000
 """More requests than this are for the command; the page says so before it starts."""
 
+SERVEGEN_SEED = 1
+"""Draws the bundled requests of ServeGen."""
+SERVEGEN_S = 3600.0
+"""So many seconds of ServeGen's clock are drawn for the bundled traffic: a day would be 400,000 requests."""
+
+SERVEGEN_FOLDER = "servegen"
+"""Where an upload lies while it is read: ServeGen's files are named by their folder where their names do not tell the model."""
+
 KEPT_UPLOADS = 6
+KEPT_ROWS = 15_000_000
+"""Requests of uploads that are kept in all, at some 100 bytes each; the latest is kept whatever it has."""
 UPLOAD_PREFIX = "upload-"
 DRAWN_PREFIX = "drawn/"
 
@@ -62,12 +75,15 @@ class Bundled:
         For people.
     seed
         Of a reconstruction; null: the file's own requests.
+    sizes
+        ServeGen's sizes for the rates of ``file``, under ``data/`` as well; null for anything else.
     """
 
     file: str
     title: str
     text: str
     seed: int | None = None
+    sizes: str | None = None
 
 
 BUNDLED: Final[dict[str, Bundled]] = {
@@ -85,6 +101,12 @@ BUNDLED: Final[dict[str, Bundled]] = {
         "traces/vidur_splitwise_conv.head300.csv",
         "Vidur's Azure rows",
         "the first 300 requests of the Azure trace, without a date",
+    ),
+    "servegen_deepseek-r1": Bundled(
+        "traces/servegen_deepseek-r1_chunk-35-trace.csv",
+        "ServeGen, one client of deepseek-r1 (synthetic)",
+        "an hour of one client's requests, so of one requester and one model, drawn from its published rates and another's sizes",
+        sizes="traces/servegen_deepseek-r1_chunk-52-dataset.json",
     ),
     **{
         f"week-rebuilt-{seed}": Bundled(
@@ -179,7 +201,17 @@ class Library:
     weights: list[ModelWeights | None] = field(default_factory=list)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def add(self, name: str, content: bytes, *, segment: int | None = None, seed: int = 1) -> tuple[str, Trace]:
+    def add(
+        self,
+        name: str,
+        content: bytes,
+        *,
+        segment: int | None = None,
+        seed: int = 1,
+        sizes: tuple[str, bytes] | None = None,
+        hours: tuple[float, ...] = (),
+        told: Callable[[], None] = lambda: None,
+    ) -> tuple[str, Trace]:
         """Read an uploaded file of any supported format and keep its requests.
 
         Parameters
@@ -189,7 +221,13 @@ class Library:
         segment
             Which part of it, where its clock starts again.
         seed
-            Of the reconstruction, where the file holds exported decision counts and no requests.
+            Of the reconstruction, where the file holds exported decision counts and no requests, and of ServeGen's draws.
+        sizes
+            Name and content of ServeGen's file of sizes, where the file holds its rates.
+        hours
+            From and to on the clock of ServeGen's rates: what is drawn; empty for all.
+        told
+            Is called now and then; what it raises ends the reading, and nothing is kept.
 
         Raises
         ------
@@ -197,21 +235,38 @@ class Library:
             The file is of no supported format, breaks a rule of its format, or has no row: nothing is kept.
         """
         with tempfile.TemporaryDirectory() as folder:
-            # the name decides nothing but the trace's name in its draws, and may be anything
-            plain = "".join(c if c.isascii() and (c.isalnum() or c in "._-") else "_" for c in Path(name).name)[-80:].lstrip(".")
-            path = Path(folder) / (plain or "upload")
+            path = Path(folder) / SERVEGEN_FOLDER / _plain(name)
+            path.parent.mkdir()
             path.write_bytes(content)
-            trace = _trace_in(path, TraceOptions(segment=segment, seed=0), seed)
+            told()
+            sizes_path = None if sizes is None else path.with_name(_plain(sizes[0]))
+            if sizes is not None and sizes_path is not None:
+                if sizes_path == path:
+                    raise InputError(
+                        "trace", "sizes", path.name, "is the name of the rates' file as well: the sizes are another file"
+                    )
+                sizes_path.write_bytes(sizes[1])
+            from_s, to_s = (hours[0] * 3600, hours[1] * 3600) if hours else (None, None)
+            drawn = TraceOptions(segment=segment, seed=seed, from_s=from_s, to_s=to_s, most_drawn=MOST_REQUESTS)
+            trace = _trace_in(path, TraceOptions(segment=segment), seed, drawn, sizes_path)
         if not trace.frame.height:
-            raise InputError("trace", plain, 0, "rows are in the file: there is nothing to replay")
-        chosen = [str(number) for number in (segment, seed if trace.reconstruction else None) if number is not None]
-        key = upload_key(content + " ".join(chosen).encode())
+            raise InputError("trace", _plain(name), 0, "rows are in the file: there is nothing to replay")
+        chosen = [
+            str(part)
+            for part in (segment, *((seed, *hours) if trace.reconstruction or trace.synthetic else ()))
+            if part is not None
+        ]
+        key = upload_key(b"".join([content, b"" if sizes is None else sizes[1], " ".join(chosen).encode()]))
+        told()
         with self.lock:
             self.uploads[key] = trace
             self.uploads.move_to_end(key)
-            while len(self.uploads) > KEPT_UPLOADS:
+            while len(self.uploads) > KEPT_UPLOADS or (len(self.uploads) > 1 and self._rows() > KEPT_ROWS):
                 self.uploads.popitem(last=False)
         return key, trace
+
+    def _rows(self) -> int:
+        return sum(trace.frame.height for trace in self.uploads.values())
 
     def forget(self, key: str) -> None:
         """Drop an upload; one that is not kept is none."""
@@ -252,8 +307,17 @@ class Library:
         return bundled
 
 
+def _plain(name: str) -> str:
+    """Return a name to keep a file under: it decides little (ServeGen's names tell the client), and may be anything."""
+    kept = "".join(c if c.isascii() and (c.isalnum() or c in "._-") else "_" for c in Path(name).name)[-80:].lstrip(".")
+    return kept or "upload"
+
+
 def _bundled(wanted: Bundled) -> Trace:
     path = BUNDLED_FOLDER / wanted.file
+    if wanted.sizes is not None:
+        options = TraceOptions(seed=SERVEGEN_SEED, to_s=SERVEGEN_S)
+        return load_trace(path, options, sizes=BUNDLED_FOLDER / wanted.sizes)
     return load_trace(path, TraceOptions()) if wanted.seed is None else _rebuilt(path, wanted.seed)
 
 
@@ -277,7 +341,7 @@ def _rebuilt_upload(path: Path, seed: int) -> Trace:
     return reconstructed(exported.decisions, seed=seed, name=path.stem)
 
 
-def _trace_in(path: Path, options: TraceOptions, seed: int) -> Trace:
+def _trace_in(path: Path, options: TraceOptions, seed: int, drawn: TraceOptions, sizes: Path | None) -> Trace:
     """Return an uploaded file's requests: its own, or rebuilt where it holds exported decision counts.
 
     Raises
@@ -293,7 +357,7 @@ def _trace_in(path: Path, options: TraceOptions, seed: int) -> Trace:
         except InputError as no_export:
             hint = f"{no_trace.hint}; nor can it be read as exported counts: {no_export}"
             raise InputError(no_trace.what, no_trace.where, no_trace.value, no_trace.rule, hint=hint) from no_trace
-    return load_trace(path, options, format_name=named)
+    return load_trace(path, drawn if named == "servegen" else options, format_name=named, sizes=sizes)
 
 
 def fleet_of(drawn: Drawn | None, snapshot: Snapshot | None, weights: ModelWeights, assumed_speed_tok_per_s: float) -> Fleet:
@@ -319,8 +383,36 @@ def fleet_of(drawn: Drawn | None, snapshot: Snapshot | None, weights: ModelWeigh
     return fleet_from_snapshot(snapshot, assumed_speed_tok_per_s=assumed_speed_tok_per_s)
 
 
+def models_named(trace: Trace) -> tuple[str, ...]:
+    """Return the models that a trace names, most requests first, as far as a map in an address can name them (hostile text)."""
+    if "models" in trace.frame.columns and not trace.frame["models"].null_count():
+        return ()  # its own models stand, and no rule assigns any
+    named = trace.frame["model"].drop_nulls().value_counts(sort=True)["model"]
+    return tuple(named.to_list()) if 0 < len(named) <= MOST_MAPPED else ()
+
+
+def fitting_hours(trace: Trace) -> tuple[float, ...]:
+    """Return the first hours of a trace that hold no more than :data:`MOST_REQUESTS`; empty where all of it does, or none do.
+
+    A trace's rows are in time order, but for files of our own schema, whose order is kept.
+    """
+    created = trace.frame["created"]
+    if trace.frame.height <= MOST_REQUESTS:
+        return ()
+    since_h = ((created - created[0]).dt.total_microseconds() / 3.6e9).sort()
+    hours = float(math.floor(since_h[MOST_REQUESTS]))
+    return (0.0, hours) if hours >= 1 else ()
+
+
 def traffic_of(
-    trace: Trace, rule: FillRule, weights: ModelWeights, *, hours: tuple[float, ...], copies: int, keep_percent: int
+    trace: Trace,
+    rule: FillRule,
+    weights: ModelWeights,
+    *,
+    hours: tuple[float, ...],
+    copies: int,
+    keep_percent: int,
+    model_map: Mapping[str, Sequence[str]] | None = None,
 ) -> Traffic:
     """Return the traffic of a trace: cut to a range, filled by the rule, thinned and superposed.
 
@@ -332,6 +424,8 @@ def traffic_of(
         From and to, after the first request; empty for all.
     copies, keep_percent
         The load: so many copies, of each so many percent.
+    model_map
+        A trace's model → the fleet's that are asked for in its place, for the rule ``models=mapped``.
 
     Raises
     ------
@@ -351,4 +445,4 @@ def traffic_of(
         hint = "choose a shorter range, fewer copies or a smaller share, or use the replay command, which has no limit"
         raise InputError("traffic", "load", expected, f"requests are more than the page's {MOST_REQUESTS:,}", hint=hint)
     used = weights if rule.models == "weighted" else None
-    return filled(cut, rule, weights=used, thin=keep_percent / 100, superpose=copies)
+    return filled(cut, rule, weights=used, model_map=model_map or None, thin=keep_percent / 100, superpose=copies)

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import streamlit as st
 
 from horde_policy.clock import SystemClock
-from horde_policy.errors import HordePolicyError, Problem
+from horde_policy.errors import HordePolicyError, Problem, shown
 from horde_policy.replay.fill import Traffic
 from horde_policy.replay.fill_rule import FillRule
 from horde_policy.replay.fleets import Fleet
@@ -16,13 +16,14 @@ from horde_policy.ui import address, live
 from horde_policy.ui.charts import show_figure, theme_mode
 from horde_policy.ui.replay_desk import Desk, Job, Replayed, desk
 from horde_policy.ui.replay_fleets import ChosenFleet, chosen_fleet, history_choices
-from horde_policy.ui.replay_inputs import known_inputs, traffic_of
+from horde_policy.ui.replay_inputs import known_inputs, models_named, traffic_of
 from horde_policy.ui.tables import show_grid
 from horde_policy.views import replay_words as words
 from horde_policy.views.figures import replay as figures
 from horde_policy.views.replay_exports import ReplayStamp, figures_csv, requests_parquet
-from horde_policy.views.replay_results import OUTCOMES, REQUESTERS, models_asked_for
+from horde_policy.views.replay_results import ALL_MODELS, OUTCOMES, REQUESTERS, Scored, models_asked_for
 from horde_policy.views.replay_runs import Run, runs_of
+from horde_policy.views.replay_state import MIX_WORDS
 from horde_policy.views.report_replay import replay_report
 from horde_policy.views.state import ViewState
 from horde_policy.views.text import code_span, count, escape_markdown, visible
@@ -59,6 +60,14 @@ class Opened:
     sources: Mapping[str, str]
     length: timedelta | None
     fleet: ChosenFleet
+    published: tuple[str, ...] = ()
+    """The models that the traffic's trace names (hostile text)."""
+
+    @property
+    def most_asked(self) -> tuple[str, ...]:
+        """The models of the demand, the most asked for first (hostile text)."""
+        counts = self.desk.library.demand(self.fleet.snapshot).counts
+        return tuple(sorted(counts, key=lambda name: (-counts[name], name)))
 
 
 def open_replay() -> Opened:
@@ -68,18 +77,18 @@ def open_replay() -> Opened:
     runs, notes = runs_of(state.runs, state.settings)
     bench = desk()
     odd: tuple[Problem, ...] = ()
+    published: tuple[str, ...] = ()
     try:
         trace = bench.library.trace(state.traffic)
-        frame, odd = trace.frame, trace.problems
+        frame, odd, published = trace.frame, trace.problems, models_named(trace)
         length = frame["created"].max() - frame["created"].min()  # type: ignore[operator]
     except HordePolicyError:
         length = None
     assert length is None or isinstance(length, timedelta)
     fleet = chosen_fleet(state)
     told = tuple(f"{p.subject}: {p.text}" for p in odd if p.level == "problem" or p.code == "out_of_order")
-    return Opened(
-        state, bench, runs, (*unknown, *notes, *told), history_choices(fleet.snapshot) | live.source_labels(), length, fleet
-    )
+    sources = history_choices(fleet.snapshot) | live.source_labels()
+    return Opened(state, bench, runs, (*unknown, *notes, *told), sources, length, fleet, published)
 
 
 def show_source(opened: Opened) -> None:
@@ -99,7 +108,17 @@ def replayed(opened: Opened) -> Replayed | None:
     state = opened.state
     viewer: str = st.session_state.setdefault(VIEWER, uuid.uuid4().hex)
     fleet = opened.fleet
-    key = "|".join([state.traffic, str(state.hours), str(state.copies), str(state.keep_percent), state.fill, fleet.key])
+    key = "|".join(
+        [
+            state.traffic,
+            str(state.hours),
+            str(state.copies),
+            str(state.keep_percent),
+            state.fill,
+            str(state.replay.model_map),
+            fleet.key,
+        ]
+    )
 
     def make() -> tuple[Traffic, Fleet]:
         library = opened.desk.library
@@ -112,6 +131,7 @@ def replayed(opened: Opened) -> Replayed | None:
             hours=state.hours,
             copies=state.copies,
             keep_percent=state.keep_percent,
+            model_map=dict(state.replay.model_map),
         )
         return traffic, fleet.make(weights, trace)
 
@@ -174,27 +194,28 @@ def show_runs(result: Replayed) -> None:
     )
 
 
-def show_figures(result: Replayed) -> None:
-    """Show the four figures and their choosers."""
+def show_figures(opened: Opened, result: Replayed) -> None:
+    """Show the four figures and their choosers, which write the address."""
+    asked = opened.state.replay
     scores, mode = result.scores, theme_mode()
     left, right = st.columns(2, gap="medium")
     with left:
         _changes(result)
         st.header("Who gets what", anchor=False)
-        by = _chosen("Outcomes by", {"requester": "by requester", "requested_size": "by size asked for"}, "replay.by")
+        by = _chosen("Outcomes by", MIX_WORDS, "replay.by", "by", asked.by)
         show_figure(figures.fig_mix(scores, by, mode), alt=figures.mix_alt(scores), key="replay.mix")
     with right:
         st.header("How long admitted requests wait", anchor=False)
         with st.container(horizontal=True):
-            requester = _optional("Requester", REQUESTERS, "all requesters", "replay.requester")
-            outcome = _optional("Outcome", OUTCOMES[:3], "all admitted", "replay.outcome")
+            requester = _optional("Requester", REQUESTERS, "all requesters", "requester", asked.requester)
+            outcome = _optional("Outcome", OUTCOMES[:3], "all admitted", "outcome", asked.outcome)
         show_figure(
             figures.fig_waits(scores, requester=requester, outcome=outcome, mode=mode),
             alt=figures.waits_alt(scores, requester),
             key="replay.waits",
         )
         st.header("The allowance over time", anchor=False)
-        model = _model(scores)
+        model = _model(scores, asked.model)
         dated = bool(result.inputs.traffic.stamp["dated"])
         show_figure(
             figures.fig_allowance(scores, model, dated=dated, mode=mode),
@@ -211,42 +232,78 @@ def _changes(result: Replayed) -> None:
     show_figure(figures.fig_changes(result.changes, theme_mode()), alt=figures.changes_alt(result.changes), key="replay.changes")
 
 
-def _chosen(label: str, options: Mapping[str, str], key: str) -> str:
-    if st.session_state.get(key) not in options:
-        st.session_state[key] = next(iter(options))
+def _look(field: str, key: str) -> None:
+    """Write what a chooser says to the address."""
+    state, _ = address.read_state()
+    address.write_state(replay=state.replay.changed(**{field: st.session_state[key] or ""}))
+
+
+def _chosen(label: str, options: Mapping[str, str], key: str, field: str, value: str) -> str:
+    chosen = value if value in options else next(iter(options))
+    address.seed(key, chosen)
     st.segmented_control(
-        label, list(options), format_func=options.__getitem__, key=key, required=True, label_visibility="collapsed"
+        label,
+        list(options),
+        format_func=options.__getitem__,
+        key=key,
+        required=True,
+        label_visibility="collapsed",
+        on_change=_look,
+        args=(field, key),
     )
-    return str(st.session_state[key])
+    return chosen
 
 
-def _optional(label: str, options: Sequence[str], everything: str, key: str) -> str | None:
-    chosen = st.selectbox(
+def _optional(label: str, options: Sequence[str], everything: str, field: str, value: str) -> str | None:
+    key = f"replay.{field}"
+    address.seed(key, value)
+    st.selectbox(
         label,
         ["", *options],
         format_func=lambda word: word.replace("_", " ") or everything,
         key=key,
         label_visibility="collapsed",
         width=170,
+        on_change=_look,
+        args=(field, key),
     )
-    return chosen or None
+    return value or None
 
 
-def _model(scores: Sequence[tuple[Run, object]]) -> str:
+def _model(scores: Sequence[tuple[Run, Scored]], value: str) -> str:
     key = "replay.model"
-    names = models_asked_for(scores[0][1])  # type: ignore[arg-type]
-    if st.session_state.get(key) not in names:
-        st.session_state[key] = names[0]
-    return str(st.selectbox("Model", names, format_func=visible, key=key, label_visibility="collapsed", width=320))
+    names = models_asked_for(scores[0][1])
+    chosen = value if value in names else names[0]
+    address.seed(key, chosen)
+    st.selectbox(
+        "Model",
+        names,
+        format_func=visible,
+        key=key,
+        label_visibility="collapsed",
+        width=320,
+        on_change=lambda: address.write_state(
+            replay=address.read_state()[0].replay.changed(model=_unless_first(st.session_state[key], names))
+        ),
+    )
+    if value and chosen != value:
+        st.caption(escape_markdown(f"No request here asks for {shown(value)}, which the link names."))
+    return chosen
 
 
-def show_details(result: Replayed) -> None:
+def _unless_first(name: str, names: Sequence[str]) -> str:
+    """Return a chosen name; the first stands for all and is not written."""
+    return "" if name == names[0] else name
+
+
+def show_details(opened: Opened, result: Replayed) -> None:
     """Show the largest differences, and folded away the waits, what did not finish, agreement and the file's problems."""
     if result.changes:
         st.header("The largest differences from the baseline", anchor=False)
         first = words.leading(result.changes)  # the one that the headline is about
         ordered = sorted(result.runs[1:], key=lambda item: item[0].letter != first)
-        letter = _chosen("Run", {run.letter: run.title for run, _ in ordered}, "replay.differences-of")
+        titles = {run.letter: run.title for run, _ in ordered}
+        letter = _chosen("Run", titles, "replay.differences-of", "letter", opened.state.replay.letter)
         show_grid(
             words.DIFFERENCE_COLUMNS,
             words.difference_rows(result.changes[letter]),
@@ -283,7 +340,8 @@ def show_files(opened: Opened, result: Replayed) -> None:
         traffic=result.inputs.traffic.stamp, fleet=result.inputs.fleet.stamp, runs=tuple(run for run, _ in result.runs)
     )
     scores, changes = result.scores, result.changes
-    model = str(st.session_state.get("replay.model", ""))
+    model = opened.state.replay.model
+    model = model if model in models_asked_for(scores[0][1]) else ALL_MODELS
     with st.container(horizontal=True, vertical_alignment="center"):
         offers = (
             (

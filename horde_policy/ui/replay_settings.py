@@ -120,7 +120,7 @@ def _sliders(run: Run) -> None:
             format_func=RULES.__getitem__,
             key=key,
             on_change=lambda key=key: _change(letter, key, rule=st.session_state[key]),
-            help="The allowance; the rule before it; the allowance by competing jobs in place of a wait; or none at all.",
+            help="The allowance; the previous rule; the allowance by competing jobs in place of a wait; or none at all.",
         )
     for place, name, label in ((second, "ceiling_tokens", "Ceiling (tokens)"), (third, "floor_tokens", "Floor (tokens)")):
         key = f"{prefix}.{name}"

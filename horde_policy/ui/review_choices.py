@@ -6,20 +6,21 @@ from datetime import UTC, datetime, timedelta
 
 import streamlit as st
 
-from horde_policy.errors import HordePolicyError, InputError
+from horde_policy.errors import InputError
 from horde_policy.imports import ExportFile
 from horde_policy.imports import Mapping as ExportMapping
 from horde_policy.imports.mapping import mapping_of
 from horde_policy.review.decompose import WORDS
+from horde_policy.review.exported import Exported
 from horde_policy.review.ranges import TimeRange
-from horde_policy.ui import review_library, uploads
+from horde_policy.ui import reading, review_library, uploads
 from horde_policy.ui.address import read_review, say, seed, write_review
 from horde_policy.views import review_tables
 from horde_policy.views.review_state import ReviewState, range_from_text, range_text
 from horde_policy.views.review_words import DIMENSION_WORDS, word_text
 from horde_policy.views.text import count, escape_markdown, shortened, visible
 
-__all__ = ["drawn_span", "show_choices", "show_failed_upload"]
+__all__ = ["drawn_span", "show_choices", "show_failed_upload", "show_upload_read"]
 
 MOST_DAYS_LISTED = 14
 MOST_UPLOAD_MB = 200
@@ -210,7 +211,8 @@ def _upload() -> None:
             key=f"review.upload-{number}",
             max_upload_size=MOST_UPLOAD_MB,
             help="Prometheus text or OpenMetrics, Prometheus API answers, OTLP JSON or protobuf, Grafana CSV, our Parquet; "
-            "packed by gzip or zstd or not. Told by content. Several files are read as one export, overlaps are counted once.",
+            "packed by gzip or zstd or not. Told by content. Several files are read as one export, overlaps are counted once; "
+            "one that cannot be read is left out and named.",
         )
         mapping = st.file_uploader(
             "Mapping (TOML), only if the files do not speak for themselves",
@@ -228,23 +230,44 @@ def _upload() -> None:
 
 
 def _read(files: list[ExportFile], mapping: bytes | None) -> None:
+    """Start to read an upload; the page goes on meanwhile."""
     st.session_state[FAILED] = None
     try:
-        with st.spinner("Reading …"):
-            key, exported = review_library.library().add(files, _mapping(mapping))
-    except HordePolicyError as error:
+        said = _mapping(mapping)
+    except InputError as error:
         st.session_state[FAILED] = str(error)
         st.rerun()
-    except MemoryError:
-        st.session_state[FAILED] = "These files need more memory than the server has; read them by the command."
+    names = ", ".join(file.name for file in files[:3]) + (f" and {len(files) - 3} more" if len(files) > 3 else "")
+    library = review_library.library()
+
+    def read(at: reading.Reading) -> tuple[str, Exported]:
+        return library.add(
+            files, said, progress=lambda share: at.told("reading" if share < 1 else "counting what is in", min(share, 1.0))
+        )
+
+    reading.begin("exports", names, read)
+    st.rerun()
+
+
+def show_upload_read() -> None:
+    """Show how far an upload is read; once it is, open it, or say why it cannot be."""
+    ended = reading.show("exports")
+    if ended is None:
+        return
+    if ended.result is None:
+        if ended.error is None:
+            say("The reading was cancelled: nothing of the upload is kept.")
+        st.session_state[FAILED] = ended.error
         st.rerun()
+    key, exported = ended.result
+    left = [problem.subject for problem in exported.problems if problem.code == "unreadable_file"]
     uploads.remember(
         uploads.Upload(
             key,
             "exports",
             exported.title,
             review_tables.understood_text(exported),
-            review_tables.left_text(exported),
+            review_tables.left_text(exported) + (f"; left out: {', '.join(left)}" if left else ""),
         )
     )
     st.session_state[ROUND] += 1

@@ -9,8 +9,8 @@ import hashlib
 import os
 import threading
 from collections import OrderedDict
+from collections.abc import Callable, Sequence
 from collections.abc import Mapping as MappingOf
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal
@@ -64,17 +64,28 @@ class Library:
     uploads: OrderedDict[str, Exported] = field(default_factory=OrderedDict)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def add(self, files: Sequence[ExportFile], mapping: Mapping | None = None) -> tuple[str, Exported]:
+    def add(
+        self, files: Sequence[ExportFile], mapping: Mapping | None = None, *, progress: Callable[[float], None] | None = None
+    ) -> tuple[str, Exported]:
         """Read uploaded files of any supported form as one export, and keep what they count.
+
+        A file that cannot be read is left out whole and told as a problem, as long as another can be.
+
+        Parameters
+        ----------
+        files, mapping
+            The uploads.
+        progress
+            Is told which share of the bytes was read; what it raises ends the reading, and nothing is kept.
 
         Raises
         ------
         InputError
-            A file is of no supported form, damaged beyond use, too large unpacked, or holds none of the series: nothing is kept.
+            Every file is of no supported form, damaged beyond use or too large unpacked, or none holds one of the series.
         """
         if not 0 < len(files) <= MOST_FILES:
             raise InputError("upload", "", len(files), f"files were given: it must be 1 to {MOST_FILES}")
-        exported = exported_from(read_exports(files, mapping=mapping, max_unpacked_bytes=MOST_UNPACKED_BYTES))
+        exported = exported_from(read_exports(files, mapping=mapping, max_unpacked_bytes=MOST_UNPACKED_BYTES, progress=progress))
         if exported.report is not None and not exported.report.understood:
             found = sum(skipped.count for file in exported.report.files for skipped in file.skipped)
             names = ", ".join(file.name for file in exported.files)
@@ -83,6 +94,8 @@ class Library:
             hint = "what the allowance's series are called in them can be said by a mapping file"
             raise InputError("upload", "", names, rule, hint=hint)
         key = _key(files, mapping)
+        if progress is not None:
+            progress(1.0)  # the last moment to cancel
         with self.lock:
             self.uploads[key] = exported
             self.uploads.move_to_end(key)

@@ -13,16 +13,21 @@ from horde_policy.review import annotations
 from horde_policy.review.decompose import WORDS, filtered
 from horde_policy.review.exported import Exported
 from horde_policy.settings import AllowanceSettings
-from horde_policy.ui import address, history, review_choices, review_library, review_live, uploads
+from horde_policy.ui import address, components, history, reading, review_choices, review_library, review_live, uploads
 from horde_policy.ui.tables import show_grid
 from horde_policy.views import review_tables as tables
 from horde_policy.views.report import SYNTHETIC_NOTE
 from horde_policy.views.review_state import ReviewState
 from horde_policy.views.review_words import DIMENSION_WORDS, bounds_text, span_text, word_text
 from horde_policy.views.state import ViewState
+from horde_policy.views.status import made_of, settings_text
 from horde_policy.views.text import count, escape_markdown, instant
 
 __all__ = ["Opened", "now", "offer", "open_review", "show_data", "show_looked_at", "show_nothing"]
+
+
+MOST_LEFT_OUT = 5
+"""So many files that could not be read are named above the figures."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +71,13 @@ def open_review() -> Opened:
     titles |= {upload.key: upload.name for upload in uploads.listed("exports")}
     whole, failure = _data(state.data, known, state)
     review_choices.show_choices(state, titles, None if whole is None else whole.covered)
+    review_choices.show_upload_read()
     review_choices.show_failed_upload()
     if whole is None:
         st.title("There are no data to review", anchor=False)
         st.error(escape_markdown(failure), title="The data cannot be read", icon=":material/error:")
         st.caption("Choose other data above, or upload exported metrics. The demo week needs neither network nor file.")
+        reading.follow()
         st.stop()
     other = _other(state, whole, known)
     notes, wrong = history.annotations()
@@ -79,7 +86,25 @@ def open_review() -> Opened:
     drawn = tuple(annotations.Annotation(note.at, note.text) for note in notes)
     opened = Opened(view, state, whole, whole.within(state.span), other, drawn)
     _show_source(opened)
+    for data in (whole, *(() if other is None else (other,))):
+        _show_left_out(data)
     return opened
+
+
+def _show_left_out(exported: Exported) -> None:
+    """Name the files that could not be read: the figures are those of the others."""
+    left = [problem for problem in exported.problems if problem.code == "unreadable_file"]
+    if left:
+        files = "1 file" if len(left) == 1 else f"{count(len(left))} files"
+        told = [f"{problem.subject}: {problem.text.removeprefix('left out: ')}" for problem in left[:MOST_LEFT_OUT]]
+        more = (
+            [] if len(left) <= MOST_LEFT_OUT else [f"and {count(len(left) - MOST_LEFT_OUT)} more, listed at the foot of the page"]
+        )
+        st.warning(
+            "  \n".join(escape_markdown(text) for text in (*told, *more)),
+            title=f"{files} could not be read; the figures are those of the others",
+            icon=":material/rule_folder:",
+        )
 
 
 def _data(key: str, known: Mapping[str, review_library.Entry], state: ReviewState) -> tuple[Exported | None, str]:
@@ -109,11 +134,20 @@ def _show_source(opened: Opened) -> None:
     exported = opened.exported
     asked = review_live.asked_at(opened.state.span) if opened.state.data == review_library.LIVE else None
     line = [
-        escape_markdown(exported.title),
         f"{bounds_text(exported.counted)} decisions",
         escape_markdown(span_text(exported.covered)),
         *([] if asked is None else [f"asked {instant(asked)}"]),
     ]
+    components.status(
+        key="shared.status",
+        data=made_of(
+            exported.title,
+            label="exports" if asked is None else "live exports",
+            synthetic=exported.synthetic,
+            at=asked or exported.covered.end,
+            note=settings_text(opened.settings, address.deployment_settings()),
+        ),
+    )
     with st.container(horizontal=True, vertical_alignment="center"):
         if exported.synthetic:
             st.badge("synthetic", icon=":material/science:", color="orange", help=SYNTHETIC_NOTE)

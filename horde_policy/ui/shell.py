@@ -13,7 +13,7 @@ import streamlit as st
 
 from horde_policy.errors import ConfigError
 from horde_policy.sources.secrets_file import unreadable_secrets
-from horde_policy.ui import address, components, controls, live
+from horde_policy.ui import address, controls, live, reading
 from horde_policy.ui.sign_in import require_sign_in
 from horde_policy.views.guide import STEPS, link_query
 from horde_policy.views.state import ViewState
@@ -47,6 +47,9 @@ html { font-size: 19px; }
 
 BEAMER = """<style>
 html { font-size: clamp(15px, 1.6vw, 21px); }
+[data-testid="stMainBlockContainer"] { padding-top: 4.2rem; }
+.st-key-guide-head h1 { padding: 0; }
+.st-key-guide-links [data-testid="stPageLink-NavLink"] { background: transparent; }
 </style>"""
 """For a page that is shown to a room."""
 
@@ -58,8 +61,7 @@ class PageEntry:
     """One page of the navigation: its file, its name in the address, its title, icon, and the question it answers.
 
     A page without ``controls`` chooses no source, size or settings: what it shows does not depend on them.
-    One that is not ``live`` shows no horde's source, so it has the settings alone. One without a ``status`` line, which has the
-    copy of the link, has that beside its controls.
+    One that is not ``live`` shows no horde's source, so it has the settings alone.
     """
 
     file: Path
@@ -69,7 +71,6 @@ class PageEntry:
     question: str
     controls: bool = True
     live: bool = True
-    status: bool = True
 
 
 def navigation(sections: Mapping[str, Sequence[PageEntry]]) -> "Navigation":
@@ -105,8 +106,9 @@ class Navigation:
         return next(entry for entries in self.sections.values() for entry in entries if entry.url_path == self.here)
 
     def run(self) -> None:
-        """Run the page that was asked for."""
+        """Run the page that was asked for; what is still read is followed when all of it is drawn."""
         self.current.run()
+        reading.follow()
 
     def draw(self, state: ViewState) -> None:
         """Draw the links, section by section; each carries what all pages share, and what is reviewed."""
@@ -152,7 +154,7 @@ def show_workshop_bar(page: Navigation, state: ViewState) -> None:
             st.caption("Set the page to:", width="content")
         for link in resets:
             link_to(link.page, escape_markdown(link.label), link_query(link, state.step, base), icon=":material/restart_alt:")
-        link_to(GUIDE, "Back to the guide", state.shared_query(base), icon=":material/school:")
+        link_to(GUIDE, "Back to the guide", state.shared_query(base, answers=True), icon=":material/school:")
 
 
 def frame(sections: Mapping[str, Sequence[PageEntry]]) -> Navigation:
@@ -196,5 +198,3 @@ def _show_controls(state: ViewState, entry: PageEntry) -> None:
             controls.refresh_chooser(state)
             controls.size_chooser(state)
         controls.request_and_settings(state)
-        if not entry.status:
-            components.copylink(key="shared.copy", width="content")

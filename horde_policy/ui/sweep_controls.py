@@ -11,8 +11,8 @@ from horde_policy.sweep.axes import SETTINGS
 from horde_policy.sweep.grid import parse_grid
 from horde_policy.ui import live, replay_desk
 from horde_policy.ui.address import read_state, say, seed, write_state
-from horde_policy.ui.replay_controls import upload_names
 from horde_policy.ui.replay_inputs import BUNDLED
+from horde_policy.ui.replay_upload import upload_names
 from horde_policy.ui.sweep_desk import DEMO, SweepDesk, run_key
 from horde_policy.ui.sweep_inputs import Wanted, inputs_and_plan, requests_of
 from horde_policy.views.replay_runs import CLIENTS, RULES

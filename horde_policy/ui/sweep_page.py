@@ -14,7 +14,7 @@ from horde_policy.sweep.files import sweep_content
 from horde_policy.sweep.judge import Judgement, Question
 from horde_policy.sweep.proposal import Proposal
 from horde_policy.sweep.run import Sweep
-from horde_policy.ui import address, live
+from horde_policy.ui import address, components, live
 from horde_policy.ui.sweep_controls import go_on, show_sweeps
 from horde_policy.ui.sweep_desk import SweepDesk, SweepJob, sweep_desk
 from horde_policy.ui.sweep_question import question_of, show_question
@@ -22,12 +22,13 @@ from horde_policy.views import sweep_tables
 from horde_policy.views.proposal import proposal_html, proposal_markdown, proposal_name
 from horde_policy.views.proposal_words import caveat_sentence, refuting_sentences, summary_sentences
 from horde_policy.views.state import ViewState
+from horde_policy.views.status import made_of, settings_text
 from horde_policy.views.sweep_exports import points_csv
 from horde_policy.views.sweep_link import replay_query, why_not
 from horde_policy.views.sweep_results import named_points
 from horde_policy.views.text import code_span, count, escape_markdown, seconds
 
-__all__ = ["Opened", "Result", "open_sweep", "result_of", "show_answer", "show_controls", "show_files"]
+__all__ = ["Opened", "Result", "open_sweep", "result_of", "show_answer", "show_controls", "show_files", "show_source"]
 
 WAIT_S = 0.7
 """A page waits so long for a sweep that runs before it shows how far it is."""
@@ -70,6 +71,18 @@ def open_sweep() -> Opened:
     """
     state, _ = address.read_state()
     return Opened(state, sweep_desk(), st.container())
+
+
+def show_source(opened: Opened, result: Result | None) -> None:
+    """Say which traffic was swept and whether it is made up, with the copy of the link."""
+    traffic = "" if result is None else str(result.sweep.stamp.get("traffic", {}).get("source", ""))
+    data = made_of(
+        "no sweep is looked at" if result is None else traffic or result.key,
+        label="sweep",
+        synthetic=result is not None and bool(result.sweep.stamp.get("synthetic")),
+        note=settings_text(opened.state.settings, address.deployment_settings()),
+    )
+    components.status(key="shared.status", data=data)
 
 
 def show_controls(opened: Opened) -> None:

@@ -50,9 +50,15 @@ ALTERNATIVE_WORDS: Final[dict[str, str]] = {"full": "hold all", "input": "input 
 """Alternative → its short name; :data:`RULES` says what each does."""
 
 RULES: Final[dict[str, str]] = {
+    "B2": "The input of a request is estimated as its body's bytes ÷ 4, in tokens.",
+    "B3": "The output held is the smaller of what the request asks for and reservation.output_tokens.",
+    "B4": "A request is admitted only if what is spent, what is held and its own hold together stay within the limit.",
+    "B6": "Where a response tells no usage, the larger of the hold and the cost of the input estimate is kept.",
     "B7": "Spent money never passes the limit by more than W: what the requests that are open can cost beyond what they hold, in "
     "output above the reservation and in input above its estimate. Their worst case over the limit is spent + held + W − limit.",
     "B8": "A request without an output limit has no bound, and is shown as unbounded, never as a large number.",
+    "B9": "The bound holds for several copies of a program that share one ledger.",
+    "B10": "A reservation as large as what clients ask for leaves almost nothing over the limit.",
     "B11": "hold all: hold the whole output limit. Only the input error is left over the limit; refuses earliest.",
     "B12": "input only: hold the input alone. Each open request can go one full output over the limit.",
     "B13": "stop streams: count output while it streams, and stop every stream when the limit is reached. What can go over is "

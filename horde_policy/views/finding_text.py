@@ -160,7 +160,8 @@ def _refused(finding: Finding) -> _Text:
     worst = Bounds(figures["worst_count_low"], figures["worst_count_high"])
     details = [
         f"The largest group, {bounds_text(worst)}, were {who} requests for {size} tokens, of which {own} were refused.",
-        f"At the floor of the allowance: {share_text(figures['at_floor'])} of the refusals.",
+        f"Of the refusals {share_text(figures['at_floor'])} met an allowance at its floor: the wait was long, or no worker was "
+        "eligible.",
     ]
     if figures["over_the_ceiling"] is not None and figures["over_the_ceiling"].part.high > 0:
         over = share_text(figures["over_the_ceiling"])
@@ -177,12 +178,12 @@ def _allowance_moves(finding: Finding) -> _Text:
     share, figures = _share(finding), finding.figures
     size, ends, mean = figures["size"], figures["ends"], figures["mean"]
     names = {ends["floor"]: "the floor", ends["ceiling"]: "the ceiling"}
-    bucket = f"the size bucket of {names[size]}" if size in names else f"the bucket of {size_text(size)} tokens"
+    given = f"{size_text(size)} tokens, the range of {names[size]}" if size in names else f"{size_text(size)} tokens"
     details = []
     if size != ends["ceiling"]:
-        details.append(f"{share_text(figures['at_ceiling'])} got the size bucket of the ceiling.")
+        details.append(f"For {share_text(figures['at_ceiling'])} it was in the range of the ceiling.")
     if size != ends["floor"]:
-        details.append(f"{share_text(figures['at_floor'])} got the size bucket of the floor (or had no eligible worker).")
+        details.append(f"For {share_text(figures['at_floor'])} it was in that of the floor, or no worker was eligible.")
     if mean is not None:
         details.append(f"The mean allowance of those with an eligible worker was {_tokens(mean)} tokens.")
     if ends["ceiling"] == ends["floor"]:
@@ -199,7 +200,7 @@ def _allowance_moves(finding: Finding) -> _Text:
             details
         )
     how = "hardly moves" if figures["hardly"] else "moves"
-    return f"The allowance {how}: {share_text(share)} of the requests were measured in {bucket}.", tuple(details)
+    return f"The allowance {how}: for {share_text(share)} of the requests it was {given}.", tuple(details)
 
 
 def _tokens(bounds: Bounds) -> str:
@@ -338,12 +339,12 @@ def ratio_text(ratio_of_assignments: float) -> str:
     """Return what is taken for how unlike assignments and decisions are.
 
     >>> ratio_text(2.0), ratio_text(float("inf"))
-    ('The odds among assignments are assumed to differ from that by a factor of 2 at most.', 'How far the odds among assignments \
-differ from that is left open.')
+    ('These two shares are assumed to differ, as odds, by a factor of 2 at most.', 'How far these two shares differ is left \
+open.')
     """
     if ratio_of_assignments == float("inf"):
-        return "How far the odds among assignments differ from that is left open."
-    return f"The odds among assignments are assumed to differ from that by a factor of {ratio_of_assignments:g} at most."
+        return "How far these two shares differ is left open."
+    return f"These two shares are assumed to differ, as odds, by a factor of {ratio_of_assignments:g} at most."
 
 
 def _would_gain(finding: Finding) -> _Text:

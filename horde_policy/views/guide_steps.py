@@ -133,8 +133,8 @@ def _horde_wide(material: Material) -> Content:
             "requests.",
             f"{_short(IDLE)} stands idle at {speed(idle.speed_tok_per_s)} tok/s; {_short(STUCK)} has a backlog of "
             f"{seconds(_wait_s(stuck))}. Both got {tokens(old)}.",
-            f"{count(MORE_REQUESTS)} more requests, all for one model, would have taken everybody from {tokens(old)} tokens to "
-            f"{tokens(later)}.",
+            f"{count(MORE_REQUESTS)} more requests, all for one model, would have taken every model from {tokens(old)} tokens "
+            f"to {tokens(later)}.",
             f"Measured by each model's own wait it is {tokens(idle.allowance_tokens)} and {tokens(stuck.allowance_tokens)}.",
         ),
         (_point(_short(IDLE), idle), _point(_short(STUCK), stuck)),
@@ -202,7 +202,7 @@ def _sizes(material: Material) -> Content:
             f"At 1,024 tokens one of them does not take it: {speed(large.speed_tok_per_s)} tok/s are left, the same queue lasts "
             f"{seconds(_wait_s(large))}, and {tokens(large.allowance_tokens)} tokens are free.",
             f"At 2,048 tokens no worker takes it; the allowance is the floor, {tokens(huge.allowance_tokens)}, and kudos do "
-            "not help: they would only queue it.",
+            "not help: the request would queue, and no worker would take it.",
             f"The largest free request is {tokens(small.largest_free_request_tokens)} tokens: what a worker takes and the "
             "allowance covers at that same size.",
         ),

@@ -161,6 +161,9 @@ def _some(tokens: int) -> str:
     return "1 token" if tokens == 1 else f"{count(tokens)} tokens"
 
 
+SCENARIO_WORDS: Final = {"low": "low", "named": "named", "high": "at worst (high)"}
+"""Scenario of the wait, as files and links name it → how pages call it."""
+
 MOST_LOSSES = 60
 """Above so many eligible workers one loss tells little, and all of them would take long to work out."""
 
@@ -261,7 +264,7 @@ def scenario_rows(detail: ModelDetail) -> list[grid.Row]:
         grid.Row(
             id=scenario.name,
             cells={
-                "scenario": {"text": scenario.name},
+                "scenario": {"text": SCENARIO_WORDS[scenario.name]},
                 "queue": count(scenario.queued_tokens),
                 "wait": seconds(scenario.wait_s),
                 "allowance": count(allowance),

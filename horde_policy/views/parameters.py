@@ -184,6 +184,7 @@ PARAMETERS: Final[tuple[Parameter, ...]] = (
     Parameter("descending", "descending", flag, bit, shared=False),
     Parameter("wall", "wall", flag, bit, shared=False),
     Parameter("step", "step", whole(0, WORKSHOP_STEPS), one),
+    Parameter("answers", "answers", flag, bit, shared=False),
     Parameter("traffic", "traffic", _CHOSEN, one, shared=False),
     Parameter("hours", "hours", checked(hours_from_text), lambda hours: (hours_text(hours),), shared=False),
     Parameter("copies", "copies", whole(1, MOST_COPIES), one, shared=False),

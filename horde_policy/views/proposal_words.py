@@ -118,11 +118,11 @@ CAVEATS: Final[dict[str, Callable[[Facts], str]]] = {
     ),
     "clients_leave": lambda _: "Refused clients are taken to leave; those that send again add load and change the refused share.",
     "no_job_timeout": lambda _: (
-        "Jobs were not cut off. The server ends a text job after 150 s, so that 4,096 tokens need 27.3 tok/s on one job (A32)."
+        "Jobs were not cut off. The server ends a text job after 150 s, so that 4,096 tokens need 27.3 tok/s on one job."
     ),
     "waits_count_expired": lambda f: (
         "Waits are from sending to the last start; an expired request counts with its time to live, "
-        f"{seconds(f['request_ttl_s'])}. Production's histogram of queue waits (A27) holds started requests only, and so do the "
+        f"{seconds(f['request_ttl_s'])}. Production's histogram of queue waits holds started requests only, and so do the "
         "queue waits of the last table."
     ),
 }
@@ -148,7 +148,7 @@ def refuting_sentences(proposal: Proposal) -> list[str]:
         "does not describe this horde, and nothing here holds.",
         "After the change: if days lie outside the right column as often, the change does not do what is said here: take it "
         "back.",
-        f"If requesters or sizes in horde.text.free_allowance.decisions (A25) are off by more than {MIX_POINTS} percentage "
+        f"If requesters or sizes in horde.text.free_allowance.decisions are off by more than {MIX_POINTS} percentage "
         f"points from those above (the most asked size is {sizes[0]}, {ratio(sizes[1])}), sweep again with the measured mix.",
         "If clients that were refused come back with smaller requests or later, the refused share here is too high and the load "
         "too low: sweep again with client = resend and client = return.",

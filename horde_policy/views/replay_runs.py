@@ -19,7 +19,7 @@ LETTERS: Final = ("baseline", "B", "C", "D", "E")
 
 RULES: Final[dict[str, str]] = {
     "allowance": "the allowance",
-    "old": "the old rule",
+    "old": "the previous rule",
     "jobs": "the jobs rule",
     "everyone_free": "everyone free",
     "no_one_free": "no one free",
@@ -98,7 +98,7 @@ def settings_words(settings: ReplaySettings, baseline: ReplaySettings) -> str:
     """Return what differs from the baseline as people read it.
 
     >>> settings_words(ReplaySettings(rule="old", wait_floor_s=150), ReplaySettings())
-    'floor wait 150 s, the old rule'
+    'floor wait 150 s, the previous rule'
     """
     words = []
     for field in fields(settings):
@@ -146,7 +146,7 @@ def runs_of(texts: Sequence[str], settings: AllowanceSettings) -> tuple[tuple[Ru
     --------
     >>> runs, notes = runs_of(["rule=old", "floor_tokens=9999", "rule=old,client=leave"], AllowanceSettings())
     >>> [run.title for run in runs][1:]
-    ['B: the old rule']
+    ['B: the previous rule']
     >>> for note in notes:
     ...     print(note)
     The settings 'floor_tokens=9999' are left out: setting floor_tokens: 9999 must not be above ceiling_tokens, which is 4096.

@@ -31,8 +31,8 @@ __all__ = [
 
 INTRODUCTION: Final = (
     "A replay sends the same requests once more to the same workers under other settings, and says request by request what each "
-    "would have got. The baseline is what stands behind Settings, above. The address holds the traffic, its load, the fleet and "
-    "all settings; what a figure is narrowed to stays with this window."
+    "would have got. The baseline is what stands behind Settings, above. The address holds the traffic, its load, the fleet, "
+    "all settings and what the figures are narrowed to."
 )
 
 Runs = Sequence[tuple[Run, Scored]]

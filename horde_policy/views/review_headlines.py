@@ -8,7 +8,7 @@ from horde_policy.review.findings import Week
 from horde_policy.review.waits import of_kind, share_at_most
 from horde_policy.settings import AllowanceSettings
 from horde_policy.views.finding_text import finding_text
-from horde_policy.views.review_words import bounds_text, share_text
+from horde_policy.views.review_words import bounds_text, share_text, word_text
 from horde_policy.views.text import seconds
 
 __all__ = ["decisions_headline", "waits_headline", "week_headline"]
@@ -21,10 +21,13 @@ def decisions_headline(exported: Exported) -> str:
     >>> from horde_policy.review.exported import exported_from
     >>> text = b'horde_text_free_allowance_decisions{horde_outcome="free"} 5 1790000000000'
     >>> decisions_headline(exported_from(read_exports(text)))
-    'Of 5 decisions 100 % were free and 0 % refused'
+    'All 5 decisions that are looked at were free'
     """
     if exported.counted.high <= 0:
         return "No decision is looked at"
+    outcomes = exported.decisions.filter(pl.col("count_high") > 0)["outcome"].unique().to_list()
+    if len(outcomes) == 1 and outcomes[0] is not None:
+        return f"All {bounds_text(exported.counted)} decisions that are looked at were {word_text('outcome', outcomes[0])}"
     free, refused = (rate(exported.decisions, pl.col("outcome") == outcome) for outcome in ("free", "refused"))
     return f"Of {bounds_text(exported.counted)} decisions {share_text(free)} were free and {share_text(refused)} refused"
 

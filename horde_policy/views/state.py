@@ -25,6 +25,7 @@ from horde_policy.views.parameters import (
     distinct_runs,
     read_settings,
 )
+from horde_policy.views.replay_state import REPLAY_NAMES, ReplayAsked, parse_replay_asked
 from horde_policy.views.sweep_state import SWEEP_NAMES, SweepAsked, parse_sweep_asked
 
 __all__ = ["ViewState", "parse_view_state"]
@@ -56,6 +57,8 @@ class ViewState:
         Whether the page is meant for a screen on a wall: large, without controls.
     step
         The step of the workshop that is being held, 0 for none; it goes along to every page.
+    answers
+        Whether the guide shows the step's figures, and not the question alone.
     traffic, hours, copies, keep_percent, fill
         The traffic of a replay: its key, hours from and to after its first request (empty: all of it), how often it is
         superposed, which share of it is kept, the fill rule in words.
@@ -73,6 +76,8 @@ class ViewState:
         What the Budget page shows.
     sweep
         What the Sweep page shows.
+    replay
+        How the Replay page's figures are looked at, and the map of its fill rule.
 
     Examples
     --------
@@ -96,6 +101,7 @@ class ViewState:
     descending: bool = False
     wall: bool = False
     step: int = 0
+    answers: bool = False
     traffic: str = "ragpulse_week1"
     hours: tuple[float, ...] = (24.0, 48.0)
     copies: int = 60
@@ -113,6 +119,7 @@ class ViewState:
     tried: AllowanceSettings | None = None
     budget: BudgetState = field(default_factory=BudgetState)
     sweep: SweepAsked = field(default_factory=SweepAsked)
+    replay: ReplayAsked = field(default_factory=ReplayAsked)
 
     def changed(self, **changes: object) -> Self:
         """Return the state with some fields replaced.
@@ -147,7 +154,7 @@ class ViewState:
         query |= changed_settings(SETTING_PARAMETERS, self.settings, base)
         if self.tried is not None and not only_shared:
             query |= changed_settings(TRIED_PARAMETERS, self.tried, self.settings)
-        return query if only_shared else query | self.sweep.query() | self.budget.query()
+        return query if only_shared else query | self.replay.query() | self.sweep.query() | self.budget.query()
 
 
 def _load_of(traffic: str) -> dict[str, object]:
@@ -211,9 +218,10 @@ def parse_view_state(query: Query, base: AllowanceSettings) -> tuple[ViewState, 
     values["budget"], budget_notes = parse_budget_state(query)
     notes += budget_notes
     values["sweep"], sweep_notes = parse_sweep_asked(query)
-    setting_notes += [*tried_notes, *sweep_notes]
-    known = {p.name for p in PARAMETERS} | {*SETTING_PARAMETERS, *TRIED_PARAMETERS, *BUDGET_NAMES, *SWEEP_NAMES}
+    values["replay"], replay_notes = parse_replay_asked(query)
+    setting_notes += [*tried_notes, *sweep_notes, *replay_notes]
+    known = {p.name for p in PARAMETERS} | {*SETTING_PARAMETERS, *TRIED_PARAMETERS, *BUDGET_NAMES, *SWEEP_NAMES, *REPLAY_NAMES}
     strange = [f"The link's {shown(name)[1:-1]} is left out: no page knows it." for name in query if name not in known]
-    notes += _repeated(query, known - {*BUDGET_NAMES, *SWEEP_NAMES})
+    notes += _repeated(query, known - {*BUDGET_NAMES, *SWEEP_NAMES, *REPLAY_NAMES})
     state = ViewState(settings=settings).changed(**values)
     return state, (*notes, *setting_notes, *strange)

@@ -7,9 +7,10 @@ from typing import Final, Literal
 
 from horde_policy.errors import Problem
 from horde_policy.frames.snapshot import Snapshot
+from horde_policy.settings import AllowanceSettings
 from horde_policy.views.text import age, count, instant, seconds, visible
 
-__all__ = ["Status", "problems_title", "refresh_text", "status_line"]
+__all__ = ["Status", "made_of", "problems_title", "refresh_text", "settings_text", "status_line"]
 
 SourceState = Literal["waiting", "ok", "stale", "throttled", "failing"]
 
@@ -114,6 +115,56 @@ def status_line(snapshot: Snapshot | None, *, name: str, state: SourceState, sen
         failing=failing,
         trouble=trouble,
     )
+
+
+def made_of(
+    source: str, *, label: str, synthetic: bool, at: datetime | None = None, note: str | None = None
+) -> dict[str, object]:
+    """Return the status line of a page whose figures are of files and not of a horde's source.
+
+    Parameters
+    ----------
+    source
+        What the figures are made of; hostile text. Empty where nothing could be read.
+    label
+        What kind of thing that is.
+    synthetic
+        Whether it is made up.
+    at
+        Of when the latest of it is; null where it has no date.
+    note
+        What else stands behind the figures, as the settings.
+
+    Examples
+    --------
+    >>> made_of("week 1", label="exports", synthetic=True)["label"]
+    'exports, synthetic data'
+    """
+    return {
+        "kind": "demo" if synthetic else "recorded",
+        "label": label + (", synthetic data" if synthetic else ""),
+        "source": visible(source),
+        "at": "" if at is None else f"up to {instant(at)}",
+        "at_ms": None if at is None else round(at.timestamp() * 1000),
+        "age_s": None,
+        "age_limit_s": None,
+        "ticking": False,
+        "failing": False,
+        "trouble": None,
+        "note": note,
+    }
+
+
+def settings_text(settings: AllowanceSettings, base: AllowanceSettings) -> str:
+    """Return how the settings in the address stand to those of the deployment.
+
+    >>> settings_text(AllowanceSettings(floor_tokens=256), AllowanceSettings())
+    'settings changed in this link: floor_tokens 256'
+    """
+    names = [name for name in type(settings).__dataclass_fields__ if getattr(settings, name) != getattr(base, name)]
+    if not names:
+        return "settings as deployed"
+    return "settings changed in this link: " + ", ".join(f"{name} {getattr(settings, name):g}" for name in names)
 
 
 def refresh_text(refresh_s: int) -> str:

@@ -167,7 +167,9 @@ GLOSSARY: Final[dict[str, Term]] = {
         "One of the five ranges of sizes in which decisions are counted: up to 512, 1,024, 2,048, 4,096, and above.",
     ),
     "previous_rule": Term(
-        "previous rule", "The rule before this one: one size for the whole horde, by its text threads and queued requests."
+        "previous rule",
+        "The rule before this one: one size for the whole horde, by its text threads and queued requests. In links and files it "
+        "is called old.",
     ),
     "jobs_rule": Term(
         "jobs rule", "A rule that was weighed: the allowance falls with the competing jobs an eligible thread has."

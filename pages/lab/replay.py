@@ -10,7 +10,7 @@ from horde_policy.views.replay_words import INTRODUCTION, headline
 opened = replay_page.open_replay()
 replay_page.show_source(opened)
 answer = st.container()
-show_choices(opened.state, opened.desk, opened.sources, opened.length)
+show_choices(opened)
 show_settings(opened.runs)
 replay_page.show_notes(opened)
 result = replay_page.replayed(opened)
@@ -20,6 +20,6 @@ with answer:
 if result is not None:
     replay_page.show_runs(result)
     replay_page.show_inputs(result)
-    replay_page.show_figures(result)
-    replay_page.show_details(result)
+    replay_page.show_figures(opened, result)
+    replay_page.show_details(opened, result)
     replay_page.show_files(opened, result)

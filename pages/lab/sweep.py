@@ -10,6 +10,7 @@ opened = sweep_page.open_sweep()
 sweep_page.show_controls(opened)
 result = sweep_page.result_of(opened)
 with answer:
+    sweep_page.show_source(opened, result)
     st.title("Sweep" if result is None else headline(result.proposal), anchor=False)
     st.caption(INTRODUCTION)
 if result is not None:

@@ -17,20 +17,22 @@ if banner:
 st.title(overview_words.headline(board), anchor=False)
 introduction = overview_words.introduction(board.settings, demo=opened.snapshot.source_kind == "demo")
 words = " ".join([introduction, *overview_words.explanations(board)])
-if not opened.state.step:  # a room that opens the board wants to see the board; the words stand under it
+# A room that opens the board from a step of the workshop wants to see the board: what stands above it otherwise stands below.
+above = st.container()
+board_itself = st.container()
+with st.container() if opened.state.step else above:
     st.caption(words)
-show_offers(opened)
-tiles = overview.pulse_tiles(pulse, opened.status, ticking=opened.state.refresh_s > 0)
-components.pulse(key="overview.pulse", data={"tiles": tiles})
-past = find_past(opened, whole=True)
-past_page.show_firing(opened, past)
-if not opened.state.wall:
-    controls.board_filters(opened.state)
-if not opened.state.wall and not isinstance(past, str):
-    choose_range(opened.state, past)
-board_page.show_board(opened, past_page.sparks(opened, past))
-if opened.state.step:
-    st.caption(words)
+    show_offers(opened)
+    tiles = overview.pulse_tiles(pulse, opened.status, ticking=opened.state.refresh_s > 0)
+    components.pulse(key="overview.pulse", data={"tiles": tiles})
+    past = find_past(opened, whole=True)
+    past_page.show_firing(opened, past)
+    if not opened.state.wall and not isinstance(past, str):
+        choose_range(opened.state, past)
+with board_itself:
+    if not opened.state.wall:
+        controls.board_filters(opened.state)
+    board_page.show_board(opened, past_page.sparks(opened, past))
 if not opened.state.wall:
     past_page.show_states(opened, past)
     past_page.show_changes(opened, past)

@@ -44,23 +44,57 @@
     for (let at = node; at; at = up(at)) product *= Number(getComputedStyle(at).opacity)
     return product
   }
+  const painted = (mark, property, below) => {
+    const style = getComputedStyle(mark)
+    if (style[property] === "none") return null
+    const colour = rgba(style[property])
+    colour[3] *= opacity(mark) * Number(style[`${property}Opacity`])
+    return colour[3] > 0 ? over(colour, below) : null
+  }
+  // What a text on a figure lies on: the colours of the mark at its middle, a pattern's stripes too, and the page where it sticks out.
+  const beneath = (node, plot, page) => {
+    const box = node.getBoundingClientRect()
+    const [x, y] = [box.x + box.width / 2, box.y + box.height / 2]
+    const marks = [...plot.querySelectorAll(".point path, path.point")].filter((path) => {
+      const at = path.getBoundingClientRect()
+      return at.left <= x && x <= at.right && at.top <= y && y <= at.bottom && Number(getComputedStyle(path).opacity) > 0
+    })
+    const mark = marks.at(-1)
+    if (!mark) return [page]
+    const at = mark.getBoundingClientRect()
+    const out = box.left < at.left - 2 || box.right > at.right + 2 ? [page] : []
+    const pattern = getComputedStyle(mark).fill.match(/url\(["']?[^#]*#([^"')]+)/)
+    if (!pattern) return [...out, painted(mark, "fill", page) ?? page]
+    let below = page
+    const colours = []
+    for (const part of document.getElementById(pattern[1]).children) {
+      for (const property of ["fill", "stroke"]) {
+        const colour = painted(part, property, below)
+        if (colour) colours.push(colour)
+      }
+      if (part.tagName === "rect" && colours.length) below = colours.at(-1)
+    }
+    return [...out, ...colours]
+  }
   const faint = []
   const seen = new Set()
   for (const node of all) {
     const own = [...node.childNodes].filter((child) => child.nodeType === 3).map((child) => child.textContent.trim()).join(" ").trim()
     if (!own || !shown(node) || ["STYLE", "SCRIPT", "OPTION", "CAPTION"].includes(node.tagName)) continue
     if (node.closest("[disabled], [aria-disabled=true], [data-testid=stIconMaterial], .modebar")) continue
-    // text on a figure's own marks: its colours are those that test_style.py compares
-    if (node.closest(".cartesianlayer") && !node.closest("[class*=axislayer]")) continue
+    const plot = node.closest(".cartesianlayer")
+    const onMark = plot !== null && !node.closest("[class*=axislayer]")
+    if (onMark && plot.querySelector(".heatmaplayer image")) continue // a picture's colours: test_contrast.py computes them
     const style = getComputedStyle(node)
     const svg = node.namespaceURI === "http://www.w3.org/2000/svg"
     const front = rgba(svg && style.fill !== "none" ? style.fill : style.color)
     if (front[3] === 0) continue // not drawn
     front[3] *= opacity(node) * (svg ? Number(style.fillOpacity) : 1)
-    const back = background(node.closest("[data-testid=stSliderThumbValue]")?.closest("[data-testid=stSlider]") ?? node)
+    const page = background(node.closest("[data-testid=stSliderThumbValue]")?.closest("[data-testid=stSlider]") ?? node)
+    const backs = onMark ? beneath(node, plot, page) : [page]
     const size = parseFloat(style.fontSize)
     const large = size >= 24 || (size >= 18.66 && Number(style.fontWeight) >= 700)
-    const found = contrast(over(front, back), back)
+    const found = Math.min(...backs.map((back) => contrast(over(front, back), back)))
     const key = `${own.slice(0, 40)} ${style.color}`
     if (found < (large ? 3 : 4.5) && !seen.has(key)) {
       seen.add(key)
@@ -71,8 +105,19 @@
     (node.getAttribute("aria-label") || node.innerText || node.textContent || node.title || node.placeholder || [...(node.labels ?? [])].map((l) => l.textContent).join(" ") ||
       (node.getAttribute("aria-labelledby") ?? "").split(" ").map((id) => node.getRootNode().getElementById?.(id)?.textContent ?? "").join(" ") || "").trim()
   const controls = all.filter((node) => node.matches("a[href], button, input:not([type=hidden]), select, textarea, [role=button], [role=slider]") && shown(node) && !node.closest(".modebar"))
+  // A rule's code may stand only where the page says what the rule is: its words follow the code in bold.
+  const explained = new Set(all.filter((node) => node.tagName === "STRONG").map((node) => node.textContent.trim()))
+  const codes = new Set()
+  for (const node of all) {
+    if (["STYLE", "SCRIPT"].includes(node.tagName)) continue
+    for (const child of node.childNodes) {
+      if (child.nodeType !== 3) continue
+      for (const [code] of child.textContent.matchAll(/(?<![\w&#./-])[ABCDRST]\d{1,2}(?![\w.-])/g)) if (!explained.has(code)) codes.add(code)
+    }
+  }
   return {
     faint,
+    codes: [...codes],
     nameless: controls.filter((node) => !nameOf(node)).map((node) => node.outerHTML.slice(0, 160)),
     pictures: all
       .filter((node) => node.matches("[data-testid=stPlotlyChart], [data-testid=stDataFrame], [data-testid=stImage]") && shown(node))

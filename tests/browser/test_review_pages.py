@@ -111,7 +111,7 @@ def test_several_files_are_one_export_and_what_they_share_counts_once(demo: App,
     second = exposition([(decision("free"), 60.0 * at, 10 + at) for at in range(5, 20)])
     tab = shown(view(demo).open("decisions"))
     upload(tab, payload("monday.prom", first), payload("tuesday.prom", second))
-    tab.page.get_by_role("heading", name="Of 19 decisions 100 % were free").wait_for()
+    tab.page.get_by_role("heading", name="All 19 decisions that are looked at were free").wait_for()
     tab.page.locator(".grid").get_by_text("monday.prom").wait_for()
     tab.page.locator(".grid").get_by_text("tuesday.prom").wait_for()
     assert len(query(tab)["data"]) == 1, "the two files are one export"
@@ -196,7 +196,7 @@ def test_a_click_on_a_mark_filters_everything_and_the_address_holds_it(demo: App
     click_mark(tab, bars.nth(6))  # three free, two funded, then the refused: the second requester
     until_true(tab.page, "location.search.includes('outcome=refused')")
     assert query(tab) == {"requester": ["registered"], "outcome": ["refused"]}
-    tab.page.get_by_role("heading", name="0 % were free and 100 % refused").wait_for()
+    tab.page.get_by_role("heading", name="decisions that are looked at were refused").wait_for()
     shown(tab)
     # the waits of the same requester alone, by the navigation
     tab.page.get_by_role("link", name="Waits").click()
@@ -205,7 +205,7 @@ def test_a_click_on_a_mark_filters_everything_and_the_address_holds_it(demo: App
     assert query(tab) == {"requester": ["registered"], "outcome": ["refused"]}
     tab.page.go_back()
     tab.page.mouse.move(640, 5)  # off the link, whose tooltip lies over the page
-    tab.page.get_by_role("heading", name="0 % were free and 100 % refused").wait_for()
+    tab.page.get_by_role("heading", name="decisions that are looked at were refused").wait_for()
     tab.page.get_by_role("button", name="requester: registered").click()
     until_true(tab.page, "!location.search.includes('requester')")
     assert query(tab) == {"outcome": ["refused"]}

@@ -8,7 +8,8 @@ import pytest
 from tests.pages.conftest import FILES, App
 
 NewApp = Callable[[], App]
-WITHOUT_STATUS = ("week", "decisions", "waits", "sweep", "budget")
+WITHOUT_CONTROLS = ("guide", "budget")
+OF_ONE_HORDE = ("overview", "model", "workers", "sources", "replay")
 
 
 def components(shown: App) -> list[str]:
@@ -16,14 +17,18 @@ def components(shown: App) -> list[str]:
 
 
 @pytest.mark.parametrize("page", sorted(FILES))
-def test_every_page_offers_the_copy_of_its_link_once(app: NewApp, page: str) -> None:
-    found = components(app().open(page))
-    own = found.count("horde_policy.status") + found.count("horde_policy.copylink")
-    assert own == 1, found
-    assert ("horde_policy.copylink" in found) == (page in WITHOUT_STATUS)
+def test_every_page_says_what_its_figures_are_of_and_has_the_controls_that_change_them(app: NewApp, page: str) -> None:
+    shown = app().open(page)
+    assert components(shown).count("horde_policy.status") == 1, "its line has the copy of the link, too"
+    line = shown.part("shared.status")
+    assert line["source"]
+    assert "synthetic data" in line["label"], "everything of the demo is made up"
+    keys = {element.key for kind in ("selectbox", "number_input") for element in shown.test.get(kind)}
+    assert ("shared.source" in keys) == (page in OF_ONE_HORDE)
+    assert ("shared.ceiling_tokens" in keys) == (page not in WITHOUT_CONTROLS)
 
 
-@pytest.mark.parametrize("page", ["overview", "model", "week", "decisions", "waits"])
+@pytest.mark.parametrize("page", ["overview", "model", "week", "decisions", "waits", "sweep"])
 def test_no_page_names_a_rule_by_its_number(app: NewApp, page: str) -> None:
     # Budget explains the codes that it names: tests/pages/test_budget.py holds each against its explanation
     shown = app().open(page)

@@ -6,6 +6,7 @@ import pytest
 
 from horde_policy.ui import live
 from horde_policy.views.guide import STEPS
+from horde_policy.views.text import escape_markdown
 from horde_policy.views.words import GLOSSARY
 from tests.pages.conftest import FILES, App
 
@@ -26,7 +27,7 @@ def test_the_guide_lists_its_steps_and_all_words(app: NewApp) -> None:
 
 @pytest.mark.parametrize("step", range(1, len(STEPS) + 1))
 def test_a_step_shows_its_figures_and_the_way_on(app: NewApp, step: int) -> None:
-    shown = app().open("guide", step=str(step))
+    shown = app().open("guide", step=str(step), answers="1")
     shown.assert_well()
     assert shown.title == STEPS[step - 1].title
     assert len(shown.tiles("guide.tiles")) >= 3
@@ -34,6 +35,25 @@ def test_a_step_shows_its_figures_and_the_way_on(app: NewApp, step: int) -> None
     assert {"guide.back", "guide.reset"} <= keys
     assert ("guide.next" in keys) == (step < len(STEPS))
     assert len(shown.test.get("plotly_chart")) == (1 if step <= 4 else 0)
+    assert [label for label in links(shown) if label in {link.label for link in STEPS[step - 1].links}]
+
+
+@pytest.mark.parametrize("step", [1, 5])
+def test_a_step_shows_its_question_alone_until_the_figures_are_asked_for(app: NewApp, step: int) -> None:
+    shown = app().open("guide", step=str(step))
+    shown.assert_well()
+    told = [str(text.value) for text in shown.test.markdown]
+    assert any(escape_markdown(STEPS[step - 1].question) in text for text in told)
+    assert not any(text.startswith("- ") for text in told)
+    assert not shown.has_part("guide.tiles")
+    assert not shown.test.get("plotly_chart")
+    assert not {link.label for link in STEPS[step - 1].links} & set(links(shown))
+    shown.test.button(key="guide.answers").click().run()
+    assert len(shown.tiles("guide.tiles")) >= 3
+    assert dict(shown.test.query_params) == {"step": [str(step)], "answers": ["1"]}
+    shown.test.button(key="guide.next").click().run()
+    assert dict(shown.test.query_params) == {"step": [str(step + 1)]}
+    assert not shown.has_part("guide.tiles"), "the next step begins with its question"
 
 
 def test_the_buttons_walk_through_the_steps_and_end_the_workshop(app: NewApp) -> None:
@@ -49,7 +69,7 @@ def test_the_buttons_walk_through_the_steps_and_end_the_workshop(app: NewApp) ->
 
 
 def test_the_figures_are_the_demos_whatever_the_deployment_says(app: NewApp, monkeypatch: pytest.MonkeyPatch) -> None:
-    shown = app().open("guide", step="2")
+    shown = app().open("guide", step="2", answers="1")
     before = shown.tiles("guide.tiles")
     monkeypatch.setenv("HORDE_TEXT_FREE_OUTPUT_FLOOR", "100")
     for name, value in {"source": "recorded-snapshot", "size": "2048", "ceiling": "1000"}.items():

@@ -72,7 +72,7 @@ def test_the_demo_is_never_empty_and_says_what_it_is_and_what_is_made_up(app: Ne
     assert list(run_rows(shown)) == [
         "baseline: 4,096 to 512 tokens at 60 s to 300 s",
         "B: ceiling 2,048, floor 256",
-        "C: the old rule",
+        "C: the previous rule",
     ]
     assert "60 copies superposed (synthetic load)" in words(shown)
     assert "Demo horde, synthetic" in words(shown)
@@ -214,7 +214,7 @@ def test_a_comparison_is_kept_and_opened_again(app: NewApp) -> None:
     assert len(run_rows(shown)) == 1
     shown.test.button(key="replay.kept-0").click().run()
     shown.assert_well()
-    assert list(run_rows(shown))[1] == "B: the old rule"
+    assert list(run_rows(shown))[1] == "B: the previous rule"
 
 
 # --- the address --------------------------------------------------------------------------------------------------------
@@ -236,6 +236,8 @@ def test_a_comparison_is_kept_and_opened_again(app: NewApp) -> None:
         {"hours": "9" * 400},
         {"copies": "0"},
         {"keep": "101"},
+        {"see_by": "colour"},
+        {"map": "GPT-4"},
         {"traffic": "../../etc/passwd?"},
     ],
 )
@@ -258,6 +260,7 @@ def test_what_an_address_says_wrongly_is_left_out_and_said(app: NewApp, query: d
         ({"hours": "5000-6000"}, "holds no request"),
         ({"hours": "all", "copies": "1000"}, "are more than the page's 2,000,000"),
         ({"fill": "models=mapped"}, "needs a map"),
+        ({"fill": "models=mapped", "map": "GPT-4=a"}, "the trace names none"),
     ],
 )
 def test_what_cannot_be_replayed_is_said_in_a_sentence(app: NewApp, query: dict[str, str], sentence: str) -> None:
@@ -274,6 +277,87 @@ def test_settings_beyond_the_controls_still_open(app: NewApp, run: str) -> None:
     shown = app().open("replay", **SMALL, run=run)
     shown.assert_well()
     assert len(run_rows(shown)) == 2
+
+
+# --- how the figures are looked at ---------------------------------------------------------------------------------------
+
+
+def test_how_the_figures_are_looked_at_stands_in_the_address(app: NewApp) -> None:
+    shown = app().open("replay", **SMALL)
+    model = shown.test.selectbox(key="replay.model").options[1]
+    shown.test.segmented_control(key="replay.by").set_value("requested_size").run()
+    shown.test.selectbox(key="replay.requester").set_value("registered").run()
+    shown.test.selectbox(key="replay.outcome").set_value("funded").run()
+    shown.test.selectbox(key="replay.model").set_value(shown.test.selectbox(key="replay.model").options[1]).run()
+    letter = next(one for one in ("B", "C") if one != shown.test.segmented_control(key="replay.differences-of").value)
+    shown.test.segmented_control(key="replay.differences-of").set_value(letter).run()
+    shown.assert_well()
+    query = {name: in_address(shown, name)[0] for name in ("see_by", "see_requester", "see_outcome", "see_model", "see_run")}
+    assert query | {"see_model": ""} == {
+        "see_by": "requested_size", "see_requester": "registered", "see_outcome": "funded", "see_model": "", "see_run": letter,
+    }  # fmt: skip
+    assert query["see_model"]
+    assert query["see_model"] in model
+    other = app().open("replay", **SMALL, **query)
+    other.assert_well()
+    for key in ("replay.requester", "replay.outcome", "replay.model"):
+        assert other.test.selectbox(key=key).value == shown.test.selectbox(key=key).value
+    assert other.test.segmented_control(key="replay.by").value == "requested_size"
+    assert other.test.segmented_control(key="replay.differences-of").value == letter
+
+
+def test_a_model_that_nobody_asks_for_is_said_and_all_are_shown(app: NewApp) -> None:
+    shown = app().open("replay", **SMALL, see_model="<b>nobody</b>")
+    shown.assert_well()
+    assert shown.test.selectbox(key="replay.model").value == "all models"
+    assert any("No request here asks for" in str(caption.value) for caption in shown.test.caption)
+
+
+# --- models by a map, and ServeGen ------------------------------------------------------------------------------------------
+
+
+def test_a_traces_own_models_are_mapped_to_the_fleets_and_the_link_holds_the_map(app: NewApp) -> None:
+    shown = app().open("replay", traffic="burstgpt1")
+    shown.test.selectbox(key="replay.fill.models").set_value("mapped")
+    first, second = str(shown.test.text_area(key="replay.fill.map").value).splitlines()
+    assert first.startswith("ChatGPT=")
+    assert second.startswith("GPT-4="), "the trace's models, most requests first"
+    served = [line.partition("=")[2] for line in (first, second)]
+    shown.test.text_area(key="replay.fill.map").set_value(f"ChatGPT = {served[0]} | {served[1]}\nGPT-4 = {served[1]}")
+    shown.test.button(key="FormSubmitter:replay.fill.form-Apply").click().run()
+    shown.assert_well()
+    assert errors(shown) == []
+    assert in_address(shown, "map") == [f"ChatGPT={served[0]}|{served[1]}", f"GPT-4={served[1]}"]
+    assert f"ChatGPT as {served[0]} or {served[1]}; GPT-4 as {served[1]}" in words(shown)
+    other = app().open("replay", traffic="burstgpt1", fill=in_address(shown, "fill")[0], map=in_address(shown, "map"))
+    assert run_rows(other) == run_rows(shown)
+
+
+def test_a_map_that_is_none_leaves_the_rule_as_it_was(app: NewApp) -> None:
+    shown = app().open("replay", traffic="burstgpt1")
+    shown.test.selectbox(key="replay.fill.models").set_value("mapped")
+    shown.test.text_area(key="replay.fill.map").set_value("GPT-4")
+    shown.test.button(key="FormSubmitter:replay.fill.form-Apply").click().run()
+    shown.assert_well()
+    assert any("The fill rule stays: map of models" in notice for notice in notices(shown))
+    assert "map" not in shown.test.query_params
+
+
+def test_servegens_rates_and_sizes_are_drawn_and_said_to_be_synthetic(app: NewApp) -> None:
+    traces = Path(__file__).parents[2] / "data" / "traces"
+    rates, sizes = (traces / f"servegen_deepseek-r1_{name}" for name in ("chunk-35-trace.csv", "chunk-52-dataset.json"))
+    shown = app().open("replay", **SMALL)
+    shown.test.text_input(key="replay.drawn-hours").set_value("0-0.05").run()
+    shown.test.file_uploader(key="replay.upload").upload(rates.name, rates.read_bytes(), "text/csv").run()
+    shown.assert_well()
+    assert ["sizes" in text and "is missing" in text for text in errors(shown)] == [True], (
+        "one file alone is refused in a sentence"
+    )
+    shown.test.file_uploader(key="replay.sizes").upload(sizes.name, sizes.read_bytes(), "application/json").run()
+    shown.assert_well()
+    assert errors(shown) == []
+    assert "servegen_deepseek-r1_seed1" in words(shown)
+    assert "drawn, synthetic" in words(shown)
 
 
 # --- uploads ------------------------------------------------------------------------------------------------------------
@@ -381,6 +465,17 @@ def test_recorded_outcomes_are_compared_with(app: NewApp) -> None:
     pairs = [row["cells"] for row in shown.part("replay.agreement")["rows"] if row["cells"]["run"] == "baseline"]
     assert sum(int(cells["requests"]) for cells in pairs) == 50
     assert {(cells["recorded"], cells["replayed"]) for cells in pairs} == {("free", "free"), ("refused", "free")}
+
+
+def test_more_requests_than_a_page_replays_begin_with_the_hours_that_fit(app: NewApp, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("horde_policy.ui.replay_inputs.MOST_REQUESTS", 30)
+    rows = [f"{(AT + timedelta(minutes=7 * n)).isoformat()},,anonymous,{80 + n}" for n in range(50)]
+    shown = app().open("replay", traffic="mooncake_conversation", hours="0-0.002", run="none")
+    shown.test.file_uploader(key="replay.upload").upload("log.csv", csv(*rows), "text/csv").run()
+    shown.assert_well()
+    assert errors(shown) == []
+    assert in_address(shown, "hours") == ["0-3"]
+    assert any("holds 50 requests" in notice for notice in notices(shown))
 
 
 def test_the_oldest_uploads_are_dropped() -> None:

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -25,7 +25,7 @@ from horde_policy.review.exported import Exported
 from horde_policy.review.loading import DEMO_WEEK, load_exports
 from horde_policy.review.whatif import what_if
 from horde_policy.settings import AllowanceSettings
-from horde_policy.ui import review_library, review_live, uploads
+from horde_policy.ui import reading, review_library, review_live, uploads
 from horde_policy.views.parameters import PARAMETERS as OTHER_PARAMETERS
 from horde_policy.views.parameters import SETTING_PARAMETERS, TRIED_PARAMETERS
 from horde_policy.views.review_state import PARAMETERS
@@ -306,7 +306,7 @@ def test_an_upload_is_read_remembered_listed_and_forgotten(app: NewApp) -> None:
     shown.test.file_uploader(key="review.upload-0").set_value([(HOSTILE, gzip.compress(PLAIN), "application/gzip")])
     submit(shown)
     shown.assert_well()
-    assert shown.title == "Of 3 decisions 100 % were free and 0 % refused"
+    assert shown.title == "All 3 decisions that are looked at were free"
     key = query_of(shown)["data"][0]
     sources = shown
     sources.test.switch_page("pages/operate/sources.py").run()
@@ -320,6 +320,44 @@ def test_an_upload_is_read_remembered_listed_and_forgotten(app: NewApp) -> None:
     gone = app().open("decisions", data=key)
     gone.assert_well()
     assert "is an upload that this server does not keep, or no longer; upload it again" in words(gone)
+
+
+def test_one_bad_file_among_many_is_named_and_the_others_are_shown(app: NewApp) -> None:
+    shown = app().open("decisions")
+    files = [("good.prom", PLAIN, "text/plain"), (HOSTILE, b"\x89PNG\r\n\x1a\n", "image/png")]
+    shown.test.file_uploader(key="review.upload-0").set_value(files)
+    submit(shown)
+    shown.assert_well()
+    assert shown.title == "Of 3 decisions 100 % were free and 0 % refused"
+    said = words(shown)
+    assert "1 file could not be read; the figures are those of the others" in [str(w.proto.title) for w in shown.test.warning]
+    assert "is none of" in said
+    assert "<b>" not in said
+
+
+def test_a_reading_is_cancelled_and_the_page_stays_as_it_was(app: NewApp, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, go_on = Event(), Event()
+
+    def slowly(*_: object, progress: Callable[[float], None], **__: object) -> None:
+        begun.set()
+        assert go_on.wait(30)
+        progress(0.5)
+
+    monkeypatch.setattr(review_library.Library, "add", slowly)
+    monkeypatch.setattr(reading, "follow", lambda: None)  # the page's run would wait for it
+    shown = app().open("decisions")
+    before = shown.title
+    shown.test.file_uploader(key="review.upload-0").set_value([("a.prom", PLAIN, "text/plain")])
+    submit(shown)
+    shown.assert_well()
+    assert begun.wait(30)
+    assert shown.title == before, "the page is in use meanwhile"
+    shown.test.button(key="reading.exports.cancel").click().run()
+    go_on.set()
+    shown.assert_well()
+    assert "The reading was cancelled: nothing of the upload is kept." in words(shown)
+    assert shown.title == before
+    assert not review_library.library().uploads
 
 
 def test_a_session_keeps_its_newest_uploads(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import streamlit as st
 
-__all__ = ["copylink", "grid", "pulse", "status"]
+__all__ = ["grid", "pulse", "status"]
 
 _FOLDER = Path(__file__).parent
 
@@ -28,4 +28,3 @@ def _registered(name: str, *scripts: str) -> Callable[..., Any]:
 grid = _registered("grid", "link.js", "grid.js")
 pulse = _registered("pulse", "age.js", "pulse.js")
 status = _registered("status", "age.js", "copy.js", "status.js")
-copylink = _registered("copylink", "copy.js", "copylink.js")

@@ -11,6 +11,7 @@ import polars as pl
 
 from horde_policy.budget.money import PICO_PER_USD, money_text
 from horde_policy.views.budget_words import setting_name
+from horde_policy.views.figures.contrast import patterned, text_on
 from horde_policy.views.figures.replay import RUN_COLOURS
 from horde_policy.views.figures.style import (
     ACCENT,
@@ -211,19 +212,18 @@ def fig_outcomes(summary: pl.DataFrame, mode: Mode) -> go.Figure:
         values = [row["admitted"] - row["cut"] if column == "settled" else row[column] for row in rows]
         if not any(values):
             continue
+        fill = OUTCOMES[mode][outcome] if outcome else FAINT[mode]
         shares = [value / row["requests"] if row["requests"] else 0.0 for value, row in zip(values, rows, strict=True)]
         figure.add_bar(
             y=places,
             x=shares,
             orientation="h",
             name=words,
-            marker={
-                "color": OUTCOMES[mode][outcome] if outcome else FAINT[mode],
-                "pattern": {"shape": OUTCOME_PATTERNS.get(outcome, "+"), "fillmode": "overlay", "size": 6, "solidity": 0.2},
-            },
+            marker={"color": fill, "pattern": patterned(fill, OUTCOME_PATTERNS.get(outcome, "+"))},
             customdata=[[setting_name(row), value] for row, value in zip(rows, values, strict=True)],
             text=[ratio(share) if share >= LEAST_LABELLED and outcome != "funded" else "" for share in shares],
             textposition="inside",
+            textfont={"color": text_on(fill)},
             insidetextanchor="middle",
             textangle=0,
             hovertemplate="%{customdata[0]}<br>" + words + ": %{x:.1%}, %{customdata[1]:,} requests<extra></extra>",

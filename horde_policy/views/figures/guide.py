@@ -7,12 +7,12 @@ import plotly.graph_objects as go
 
 from horde_policy.policy.allowance import free_output_allowance
 from horde_policy.settings import AllowanceSettings
-from horde_policy.views.figures.style import FAINT, STATE_COLOURS, TEXT, Mode, base_figure, draw_marks
+from horde_policy.views.figures.style import FAINT, STATE_COLOURS, SURFACES, TEXT, Mode, base_figure, draw_marks
 from horde_policy.views.text import escape_plotly, seconds, tokens
 
 __all__ = ["NamedPoint", "fig_named_points", "named_points_alt"]
 
-HEIGHT_PX = 400
+HEIGHT_PX = 320
 AXIS_END = 2.0
 """The axis ends at so many times the floor wait; what waits longer stands at its end."""
 
@@ -58,8 +58,8 @@ def fig_named_points(points: Sequence[NamedPoint], settings: AllowanceSettings, 
         _add_point(figure, point, settings, end_s, mode)
     draw_marks(figure, settings, mode)
     figure.update_annotations(font_size=16)
-    figure.update_xaxes(title={"text": "estimated wait (s)", "font": {"size": 17}}, range=[-8, end_s + 8], tickfont={"size": 16})
-    top = settings.ceiling_tokens * 1.25
+    figure.update_xaxes(title={"text": "estimated wait (s)", "font": {"size": 17}}, range=[-24, end_s + 8], tickfont={"size": 16})
+    top = settings.ceiling_tokens * 1.4
     figure.update_yaxes(title={"text": "free (tokens)", "font": {"size": 17}}, range=[0, top], tickfont={"size": 16})
     return figure
 
@@ -82,7 +82,8 @@ def _add_point(figure: go.Figure, point: NamedPoint, settings: AllowanceSettings
         showarrow=False,
         xanchor="right" if x > 0.75 * end_s else "left",
         yanchor="bottom",
-        xshift=12 if x <= 0.75 * end_s else -4,
+        xshift=12 if x <= 0.75 * end_s else 30,
         yshift=8,
         font={"color": TEXT[mode]},
+        bgcolor=SURFACES[mode][0],
     )

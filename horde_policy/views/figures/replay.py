@@ -7,8 +7,10 @@ import plotly.graph_objects as go
 import polars as pl
 
 from horde_policy.replay.comparison import GAINS, LOSSES
+from horde_policy.views.figures.contrast import patterned, text_on
 from horde_policy.views.figures.style import (
     FAINT,
+    MARK_ROW_PX,
     OUTCOME_PATTERNS,
     OUTCOMES,
     TEXT,
@@ -110,18 +112,17 @@ def fig_mix(runs: Runs, by: str, mode: Mode) -> go.Figure:
             labels[1].append(run.letter)
             cells.append(shares)
     for outcome in OUTCOME_PATTERNS:
+        fill = OUTCOMES[mode][outcome]
         figure.add_bar(
             y=labels,
             x=[shares[outcome][1] for shares in cells],
             orientation="h",
             name=outcome,
-            marker={
-                "color": OUTCOMES[mode][outcome],
-                "pattern": {"shape": OUTCOME_PATTERNS[outcome], "fillmode": "overlay", "size": 6, "solidity": 0.2},
-            },
+            marker={"color": fill, "pattern": patterned(fill, OUTCOME_PATTERNS[outcome])},
             customdata=[shares[outcome][0] for shares in cells],
             text=[ratio(shares[outcome][1]) if shares[outcome][1] >= 0.06 else "" for shares in cells],
             textposition="inside",
+            textfont={"color": text_on(fill)},
             insidetextanchor="middle",
             textangle=0,
             hovertemplate="%{y}<br>" + outcome + ": %{x:.1%}, %{customdata:,} requests<extra></extra>",
@@ -164,7 +165,12 @@ def fig_waits(runs: Runs, *, requester: str | None, outcome: str | None, mode: M
             hovertemplate=f"{run.letter}: %{{y:.1%}} within %{{x}} s<extra></extra>",
         )
     if runs:
-        draw_marks(figure, runs[0][0].settings, mode)
+        # over the plot, each in a row of its own: the curves reach its top, and on a phone two labels in one row overlap
+        draw_marks(figure, runs[0][0].settings, mode, above=True)
+        for label in figure.layout.annotations:
+            if label.x > BIN_S * LAST_BIN / 2:
+                label.xanchor = "right"  # near the edge it would be cut off
+    figure.update_layout(margin={"t": 24 + MARK_ROW_PX})
     legend_below(figure)
     figure.update_xaxes(title={"text": "queue wait (s)"}, range=[0, BIN_S * LAST_BIN])
     figure.update_yaxes(title={"text": "share started within it"}, range=[0, 1.03], tickformat=".0%")

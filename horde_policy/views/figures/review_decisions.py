@@ -10,6 +10,7 @@ import polars as pl
 from horde_policy.frames.decisions import SIZES
 from horde_policy.review.annotations import Annotation
 from horde_policy.review.decompose import WORDS
+from horde_policy.views.figures.contrast import tint
 from horde_policy.views.figures.style import (
     ACCENT,
     FAINT,
@@ -270,7 +271,7 @@ def fig_size_grid(grid: pl.DataFrame, mode: Mode) -> go.Figure:
             },
         },
         text=[_cell_text(row) for row in rows],
-        textfont={"size": 12, "color": [_text_colour(row["count_high"], most, mode) for row in rows]},
+        textfont={"size": 12, "color": TEXT[mode]},
         customdata=[(row["requested_size"], row["allowance_size"], _cell_hover(row)) for row in rows],
         hovertemplate="%{customdata[2]}<extra></extra>",
     )
@@ -282,14 +283,7 @@ def fig_size_grid(grid: pl.DataFrame, mode: Mode) -> go.Figure:
 
 
 def _shade(counted: float, most: float, mode: Mode) -> str:
-    red, green, blue = (int(ACCENT[mode][place : place + 2], 16) for place in (1, 3, 5))
-    strength = 0.0 if most <= 0 or counted <= 0 else 0.12 + 0.88 * (counted / most) ** 0.5
-    return f"rgba({red},{green},{blue},{strength:.3f})"
-
-
-def _text_colour(counted: float, most: float, mode: Mode) -> str:
-    strong = most > 0 and counted / most > 0.3
-    return SURFACES[mode][0] if strong else TEXT[mode]
+    return tint(ACCENT[mode], 0.0 if most <= 0 or counted <= 0 else 0.12 + 0.88 * (counted / most) ** 0.5, mode)
 
 
 def _cell_text(row: Mapping[str, Any]) -> str:

@@ -9,6 +9,7 @@ from horde_policy.frames.decisions import OUTCOMES as OUTCOME_WORDS
 from horde_policy.frames.decisions import SIZES
 from horde_policy.review.sampling import Bounds
 from horde_policy.review.whatif import WhatIf
+from horde_policy.views.figures.contrast import tint
 from horde_policy.views.figures.review_decisions import fill_pattern
 from horde_policy.views.figures.style import FAINT, OUTCOMES, STATE_COLOURS, TEXT, Mode, base_figure, legend_below
 from horde_policy.views.review_words import bounds_text, size_text
@@ -129,9 +130,7 @@ def fig_gains(answers: Mapping[str, WhatIf], mode: Mode) -> go.Figure:
         loses = lost.high > more.high
         base = STATE_COLOURS[mode]["floor"] if loses else OUTCOMES[mode]["free"]
         shown = lost if loses else more
-        strength = 0.0 if most <= 0 or shown.high <= 0 else 0.15 + 0.6 * (shown.high / most) ** 0.5
-        red, green, blue = (int(base[place : place + 2], 16) for place in (1, 3, 5))
-        colours.append(f"rgba({red},{green},{blue},{strength:.3f})")
+        colours.append(tint(base, 0.0 if most <= 0 or shown.high <= 0 else 0.15 + 0.85 * (shown.high / most) ** 0.5, mode))
         texts.append(_gain_text(shown, "−" if loses else "+"))
         hovers.append(
             f"{change_text(name)}, asked {size_text(size)}: {bounds_text(more)} more free, {bounds_text(lost)} no longer free"

@@ -16,6 +16,7 @@ from horde_policy.views.text import seconds
 __all__ = [
     "ACCENT",
     "FAINT",
+    "MARK_ROW_PX",
     "OUTCOMES",
     "OUTCOME_PATTERNS",
     "PLOTLY_CONFIG",

@@ -8,23 +8,19 @@ import plotly.graph_objects as go
 
 from horde_policy.sweep.judge import Judgement
 from horde_policy.sweep.metrics import Array, Metric
+from horde_policy.views.figures.contrast import between, text_on
 from horde_policy.views.figures.style import ACCENT, FAINT, TEXT, Mode, base_figure, legend_below
 from horde_policy.views.sweep_results import Heat, Level, Square, values_of
 from horde_policy.views.sweep_words import SETTING_WORDS, figure_words, metric_words
 from horde_policy.views.text import tokens_short
 
-__all__ = ["SCALE", "axis_words", "fig_front", "fig_heat", "front_alt", "heat_alt", "short_figure"]
+__all__ = ["SCALE", "axis_words", "colour_at", "fig_front", "fig_heat", "front_alt", "heat_alt", "short_figure"]
 
 SCALE: Final[dict[Mode, tuple[str, ...]]] = {
     "light": ("#eef3fc", "#d9e4f8", "#bdd0f2", "#9cb8ea", "#799ee1", "#5683d6", "#3a6bcb", "#2457c5", "#1b4297", "#122d68"),
     "dark": ("#13233f", "#183057", "#1d3f76", "#234f98", "#2b61ba", "#3b74e0", "#5f8fe9", "#86abf0", "#b0c8f6", "#dbe6fb"),
 }
 """From few to much, as the theme's sequential colours."""
-
-TURN: Final[dict[Mode, float]] = {"light": 0.5, "dark": 0.62}
-"""Up to so far along the scale a square's figure is written in the theme's own text colour, beyond it in the other's."""
-
-OTHER: Final[dict[Mode, Mode]] = {"light": "dark", "dark": "light"}
 
 MARKS: Final = {"in force": "◆", "proposed": "★", "looked at": "▣"}
 
@@ -77,7 +73,7 @@ def fig_heat(heat: Heat, names: Mapping[str, str], marked: Mapping[str, str | No
         y=[square.y for square in heat.squares],
         mode="markers+text",
         text=[f"{short_figure(heat.metric, s.value)} {_marks(heat, s, marked)}".strip() for s in heat.squares],
-        textfont={"size": 12, "color": [TEXT[mode] if share <= TURN[mode] else TEXT[OTHER[mode]] for share in far]},
+        textfont={"size": 12, "color": [text_on(colour_at(share, mode)) for share in far]},
         marker={"symbol": "square", "size": 34, "opacity": 0},
         selected={"marker": {"opacity": 0}},
         unselected={"marker": {"opacity": 0}, "textfont": {}},
@@ -89,6 +85,13 @@ def fig_heat(heat: Heat, names: Mapping[str, str], marked: Mapping[str, str | No
     )
     figure.update_layout(xaxis=_level_axis(heat.x_name, heat.x_levels), yaxis=_level_axis(heat.y_name, heat.y_levels))
     return figure
+
+
+def colour_at(share: float, mode: Mode) -> str:
+    """Return the colour of the scale at a share of the way from its least to its most."""
+    scale = SCALE[mode]
+    place = min(int(share * (len(scale) - 1)), len(scale) - 2)
+    return between(scale[place], scale[place + 1], share * (len(scale) - 1) - place)
 
 
 def _add_colours(figure: go.Figure, heat: Heat, ends: tuple[float, float], mode: Mode) -> None:

@@ -98,7 +98,7 @@ def test_workers_that_serve_another_model_too_are_noted_with_it() -> None:
     board = make_board(snapshot(rows, [listed("m"), listed("n", 100.0, 1.0)]), SETTINGS)
     texts = [note.text for note in board.by_model["m"].notes]
     assert texts == [
-        "2 of 3 eligible workers also serve n, unlisted: what waits there can lengthen this wait, and counts at high only.",
+        "2 of 3 eligible workers also serve n, unlisted: what waits there can lengthen this wait, and counts at worst only.",
         "The list does not name unlisted: its queue counts only as part of the horde-wide total.",
     ]
     assert codes(board.any_model) == []

@@ -5,6 +5,7 @@ import os
 import signal
 import sqlite3
 import threading
+from collections import defaultdict
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -348,10 +349,10 @@ def test_what_is_asked_all_the_time_goes_by_an_index(tmp_path: Path) -> None:
     with Ledger(tmp_path / "ledger.db") as ledger:
         do = ledger._books.do
         for statement, index in ((do.overdue, "holds_open"), (do.renew, "holds_open"), (do.end_open, "sqlite_autoindex_holds_1")):
-            sql, order, constants = ledger.store.compiled(statement)
-            values = [constants.get(name, 1) for name in order or ()]
+            _, sql, arranged, _ = ledger.store.compiled(statement)
+            values = arranged(defaultdict(lambda: 1))
 
-            def plan(session: Session, sql: str = sql, values: list[object] = values) -> str:
+            def plan(session: Session, sql: str = sql, values: object = values) -> str:
                 return str(session._cursor.execute(f"EXPLAIN QUERY PLAN {sql}", values).fetchall())
 
             assert f"SEARCH holds USING INDEX {index}" in ledger.store.write(plan)
@@ -364,10 +365,38 @@ def test_sqlite_is_opened_as_promised(tmp_path: Path) -> None:
             def pragmas(session: Session) -> tuple[Any, ...]:
                 cursor = session._cursor
                 return tuple(
-                    cursor.execute(f"PRAGMA {name}").fetchone()[0] for name in ("journal_mode", "synchronous", "foreign_keys")
+                    cursor.execute(f"PRAGMA {name}").fetchone()[0]
+                    for name in ("journal_mode", "synchronous", "foreign_keys", "page_size", "wal_autocheckpoint")
                 )
 
-            assert ledger.store.write(pragmas) == ("wal", level, 1)
+            assert ledger.store.write(pragmas) == ("wal", level, 1, 1024, 32 * 1024)
+
+
+def test_a_ledger_of_other_pages_keeps_them_and_its_checkpoints_are_as_large(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.db"
+    with sqlite3.connect(path) as connection:
+        connection.execute("PRAGMA page_size = 4096")
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("CREATE TABLE older (x)")
+    connection.close()
+    with Ledger(path) as ledger:
+        ledger.set_budget("team", Limit("day", "1"))
+        hold = ledger.admit("team", held(), request_id="a")
+        assert isinstance(hold, Hold)
+        ledger.settle(hold, REAL)
+
+        def pragmas(session: Session) -> list[Any]:
+            return [session._cursor.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_size", "wal_autocheckpoint")]
+
+        assert ledger.store.write(pragmas) == [4096, 8192]
+        assert ledger.audit().agrees
+
+
+def test_every_statement_says_whether_it_has_rows(store_url: str) -> None:
+    with Ledger(store_url) as ledger:
+        for statement in vars(ledger._books.do).values():
+            found = ledger.store.compiled(statement)
+            assert found.has_rows == (found.sql.startswith("SELECT") or " RETURNING " in found.sql)
 
 
 def test_more_money_than_the_store_can_hold_is_an_error_and_changes_nothing(store_url: str) -> None:

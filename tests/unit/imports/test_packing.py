@@ -180,7 +180,7 @@ class TestDetection:
         assert outcomes(imported) == {"free": (3, 3)}
         assert [(problem.code, problem.subject) for problem in imported.problems] == [("unreadable_file", "notes.md")]
         (tmp_path / "week.prom").unlink()
-        with pytest.raises(InputError, match="none can be read"):
+        with pytest.raises(InputError, match=r"notes\.md, first bytes"):
             read_exports(tmp_path)
 
     def test_the_report_is_plain(self) -> None:
@@ -202,12 +202,12 @@ PLAIN_LINE = b'horde_text_free_allowance_decisions{horde_outcome="free"} 5'
         ),
         ((("empty.prom", b""),), "export, empty.prom: 0 bytes of content: the file is empty"),
         (
-            (("good.prom", PLAIN_LINE + b" 1790000000000\n"), ("empty.prom", b"")),
-            "(no file was used: leave empty.prom out, or mend it, and read the others again)",
+            (("empty.prom", b""), ("bad.png", b"\x89PNG\r\n\x1a\n\x00\x00")),
+            "['empty.prom', 'bad.png'] are all the files there are, and none can be read (the first: export, empty.prom: 0 bytes",
         ),
         (
-            (("timed.prom", PLAIN_LINE + b" 1790000000000\n"), ("bare.prom", PLAIN_LINE + b"\n")),
-            "export, bare.prom: 1 of 2 files have no timestamps: say scraped_at",
+            (("one.prom", PLAIN_LINE + b"\n"), ("two.prom", PLAIN_LINE + b"6\n")),
+            "export, one.prom, two.prom: 2 of 2 files have no timestamps: say scraped_at",
         ),
     ],
 )

@@ -15,6 +15,7 @@ from horde_policy.review.findings import review_week
 from horde_policy.review.waits import distribution, of_kind
 from horde_policy.review.whatif import what_if
 from horde_policy.settings import AllowanceSettings
+from horde_policy.views.figures.contrast import contrast
 from horde_policy.views.figures.review_decisions import (
     fig_bars,
     fig_comparison,
@@ -24,7 +25,7 @@ from horde_policy.views.figures.review_decisions import (
 )
 from horde_policy.views.figures.review_waits import distributions_alt, fig_distributions, fig_funded, funded_alt
 from horde_policy.views.figures.review_whatif import fig_gains, fig_what_if, gains, gains_alt, what_if_alt
-from horde_policy.views.figures.style import OUTCOME_PATTERNS, Mode
+from horde_policy.views.figures.style import OUTCOME_PATTERNS, SURFACES, Mode
 from horde_policy.views.figures.style import OUTCOMES as OUTCOME_COLOURS
 from tests.unit.review.made import MONDAY, decision, decisions, histogram, waits
 from tests.unit.review.weeks import made_week
@@ -133,10 +134,12 @@ def test_the_grid_marks_what_cannot_be_and_a_click_gives_both_sizes(mode: Mode) 
     assert "a request over the allowance is not free" in trace.customdata[counted][2]
     assert trace.marker.line.width[cells["<=512", "2049-4096"]] == 1
     assert "not decided" in trace.customdata[cells["1025-2048", "1025-2048"]][2]
-    # darker for more
-    strengths = [float(colour.rsplit(",", 1)[1].rstrip(")")) for colour in trace.marker.color]
+    # further from the page for more
+    strengths = [contrast(colour, SURFACES[mode][0]) for colour in trace.marker.color]
     counts = grid["count_high"].to_list()
-    assert sorted(range(25), key=lambda n: strengths[n]) == sorted(range(25), key=lambda n: counts[n])
+    by_count = [strengths[n] for n in sorted(range(25), key=lambda n: counts[n])]
+    assert by_count == sorted(by_count)
+    assert by_count[0] < by_count[12] < by_count[-1]
     at = WEEK.decisions.filter((pl.col("requested_size") == ">4096") & (pl.col("allowance_size") == "<=512"))
     beside = round(float(at["count_low"].sum()))
     assert grid_alt(grid) == (

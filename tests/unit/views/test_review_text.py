@@ -106,7 +106,7 @@ def test_the_sentence_of_refusals_by_hand() -> None:
     assert text.sentence == "20.0 % of all text requests were refused: 20."
     assert text.details == (
         "The largest group, 15, were anonymous requests for 513 to 1,024 tokens, of which 100 % were refused.",
-        "At the floor of the allowance: 75.0 % of the refusals.",
+        "Of the refusals 75.0 % met an allowance at its floor: the wait was long, or no worker was eligible.",
         "Larger than the ceiling, so never free at any wait: 25.0 % of the refusals.",
     )
     assert text.n == "n = 100"
@@ -162,7 +162,7 @@ def test_the_verdict_says_how_many_more_requests_help_and_what_is_taken_for_gran
     assert funded_sentence(verdict).startswith("It is not yet decided whether more than 10.0 % of the funded requests waited")
     assert f"about {verdict.times_the_requests:.1f} times as many requests would decide it" in funded_sentence(verdict)
     details = " ".join(funded_details(verdict_of(5000, 5000, 9900, 100).verdict))
-    assert "assumed to differ from that by a factor of 1 at most" in details
+    assert "assumed to differ, as odds, by a factor of 1 at most" in details
     assert "The answer stands up to a factor of" in details
     assert funded_details(verdict_of(100, 0, 100, 0).verdict) == ()
     assert "factor of inf" not in " ".join(funded_details(verdict_of(50, 50, 96, 4, ratio=math.inf).verdict))
@@ -178,9 +178,10 @@ def test_no_title_says_the_opposite_of_its_own_figure() -> None:
     week = review_week(replace(NOTHING, decisions=rows), DEFAULT)
     told = {finding.code: finding_text(finding) for finding in week.findings}
     moves = told["allowance_moves"]
-    assert moves.sentence == "The allowance hardly moves: 90.4 % of the requests were measured in the size bucket of the floor."
+    assert moves.sentence.startswith("The allowance hardly moves: for 90.4 % of the requests it was ")
+    assert moves.sentence.endswith(" tokens, the range of the floor.")
     assert (moves.figure, moves.severity) == ("90.4 %", "open")
-    assert moves.details[0].endswith("got the size bucket of the ceiling.")
+    assert moves.details[0].endswith("it was in the range of the ceiling.")
     assert told["cells_special"].severity == "open"
     assert "Of the 20 anonymous decisions, 100 % held kudos." in told["cells_special"].details
 

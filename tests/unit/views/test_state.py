@@ -15,6 +15,7 @@ from horde_policy.views.parameters import (
     TRIED_PARAMETERS,
     size_from_text,
 )
+from horde_policy.views.replay_state import REPLAY_NAMES
 from horde_policy.views.state import ViewState, parse_view_state
 from horde_policy.views.sweep_state import SWEEP_NAMES
 from horde_policy.views.words import STATES
@@ -23,8 +24,9 @@ BASE = AllowanceSettings()
 
 
 def test_every_field_but_the_settings_has_its_parameter() -> None:
-    assert {p.field for p in PARAMETERS} | {"settings", "tried", "sweep", "budget"} == {f.name for f in fields(ViewState)}
-    settings = [*SETTING_PARAMETERS, *TRIED_PARAMETERS, *SWEEP_NAMES, *BUDGET_NAMES]
+    elsewhere = {"settings", "tried", "sweep", "budget", "replay"}
+    assert {p.field for p in PARAMETERS} | elsewhere == {f.name for f in fields(ViewState)}
+    settings = [*SETTING_PARAMETERS, *TRIED_PARAMETERS, *SWEEP_NAMES, *BUDGET_NAMES, *REPLAY_NAMES]
     assert len({p.name for p in PARAMETERS} | set(settings)) == len(PARAMETERS) + len(settings)
 
 
