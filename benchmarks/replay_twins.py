@@ -232,7 +232,8 @@ class Desk:
         return True
 
     def takes(self, i: int, row: int) -> int:
-        return math.ceil(min(self.output[i], self.length[i]) * 1e6 / self.speed[row])
+        work_us: int = math.ceil(min(self.output[i], self.length[i]) * 1e6 / self.speed[row])
+        return work_us
 
     def complete(self, i: int, row: int, now: int) -> None:
         self.finished[i] = now
@@ -300,11 +301,12 @@ def run_heapq(traffic: pl.DataFrame, fleet: pl.DataFrame, settings: ReplaySettin
             arrival = created[arrived] if arrived < count else INFINITE
             if arrived == count and not jobs and not desk.waiting:
                 break
-            now = min(end, change, arrival)
-            if now == INFINITE:
+            soonest = min(end, change, arrival)
+            if soonest == INFINITE:
                 desk.expire(2**62, arrived)
                 break
-            desk.expire(now, arrived)  # type: ignore[arg-type]
+            now = int(soonest)
+            desk.expire(now, arrived)
             if end == now:
                 _, i, row = heapq.heappop(jobs)
                 del running[row]
@@ -322,7 +324,7 @@ def run_heapq(traffic: pl.DataFrame, fleet: pl.DataFrame, settings: ReplaySettin
             else:
                 arrived += 1
                 if desk.admit(arrived - 1):
-                    offer(arrived - 1, now)  # type: ignore[arg-type]
+                    offer(arrived - 1, now)
         return desk
 
     return run
@@ -343,9 +345,9 @@ def run_simpy(traffic: pl.DataFrame, fleet: pl.DataFrame, settings: ReplaySettin
                 yield env.timeout(desk.takes(i, row))
             except simpy.Interrupt:
                 return
-            desk.expire(env.now, arrived)  # type: ignore[arg-type]
+            desk.expire(env.now, arrived)
             del running[row]
-            desk.complete(i, row, env.now)  # type: ignore[arg-type]
+            desk.complete(i, row, env.now)
             work(row)
 
         def start(i: int, row: int) -> None:
@@ -364,7 +366,7 @@ def run_simpy(traffic: pl.DataFrame, fleet: pl.DataFrame, settings: ReplaySettin
             i = desk.best(row) if desk.waiting else -1
             if i < 0:
                 desk.idle |= 1 << row
-                desk.idle_since[row] = env.now  # type: ignore[assignment]
+                desk.idle_since[row] = env.now
             else:
                 desk.take_out(i)
                 start(i, row)

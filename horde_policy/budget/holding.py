@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from horde_policy.budget.money import MAX_LIMIT_PICO, to_pico, to_usd
+from horde_policy.budget.money import MAX_LIMIT_PICO, to_pico
 from horde_policy.budget.prices import EPOCH, Price
 from horde_policy.budget.reservation import Reservation
 from horde_policy.budget.settlement import HoldState
@@ -60,11 +60,6 @@ class Limit:
     def pico(self) -> int:
         """Return the limit in pico-dollars."""
         return to_pico(self.usd, "limit", most=MAX_LIMIT_PICO)
-
-    @classmethod
-    def of_pico(cls, kind: WindowKind, zone: str, pico: int, open_cap: int | None) -> "Limit":
-        """Return the limit that a ledger keeps as whole pico-dollars."""
-        return cls(kind, to_usd(pico), zone, open_cap)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

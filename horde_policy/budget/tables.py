@@ -10,7 +10,6 @@ from typing import Final
 import sqlalchemy as sa
 
 __all__ = [
-    "ENTRY_KINDS",
     "METADATA",
     "SCHEMA_VERSION",
     "budgets",
@@ -29,8 +28,6 @@ SCHEMA_VERSION: Final = "2"
 METADATA = sa.MetaData()
 
 INT = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
-
-ENTRY_KINDS = ("admit", "raise", "settle", "keep", "release", "expire", "late", "adopt")
 
 
 def _whole(name: str, *, null: bool = False) -> sa.Column[int]:

@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 from horde_policy.cli.parquet_output import check_parquet_path, print_notes, write_parquet
+from horde_policy.cli.replay_options import FleetOption, MoveOption
 from horde_policy.cli.settings_option import SetOption, SettingsOption
 from horde_policy.imports.replay_inputs import ReplayInput, absence_notes, load_fleet, load_traffic
 from horde_policy.replay.engine import replay as replayed
@@ -25,11 +26,7 @@ from horde_policy.settings import ReplaySettings, load_settings
 __all__ = ["register"]
 
 TrafficOption = Annotated[Path, typer.Option("--traffic", metavar="T", help="Traffic: Parquet, CSV or JSON lines.")]
-FleetOption = Annotated[Path, typer.Option("--fleet", metavar="F", help="Fleet: Parquet, CSV or JSON lines.")]
 OutOption = Annotated[Path, typer.Option("--out", metavar="FILE", help="The Parquet file to write: one row a request.")]
-MoveOption = Annotated[
-    bool, typer.Option("--move-fleet", help="Move a fleet of other days, by whole days, so that it begins with the traffic.")
-]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print the summary on one line.")]
 
 

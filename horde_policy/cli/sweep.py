@@ -18,6 +18,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
 
 from horde_policy.cli.main import EXIT_INTERRUPTED
 from horde_policy.cli.parquet_output import check_not_input, check_parquet_path, print_notes, write_parquet
+from horde_policy.cli.replay_options import FleetOption, MoveOption
 from horde_policy.cli.settings_option import SetOption, SettingsOption
 from horde_policy.cli.traffic_options import ModelsFromOption, weights_for
 from horde_policy.clock import SystemClock
@@ -46,10 +47,6 @@ LINE_EVERY_S = 10.0
 
 TrafficOption = Annotated[
     Path, typer.Option("--traffic", metavar="T", help="Traffic for replays, or any trace that traffic convert reads.")
-]
-FleetOption = Annotated[Path, typer.Option("--fleet", metavar="F", help="Fleet: Parquet, CSV or JSON lines.")]
-MoveOption = Annotated[
-    bool, typer.Option("--move-fleet", help="Move a fleet of other days, by whole days, so that it begins with the traffic.")
 ]
 GridOption = Annotated[
     Path,

@@ -4,11 +4,9 @@ import polars as pl
 
 from horde_policy.frames.schemas import UTC_INSTANT, Column, Schema
 
-__all__ = ["WAITS", "WAIT_KINDS", "WAIT_SUMS"]
+__all__ = ["WAITS", "WAIT_SUMS"]
 
-WAIT_KINDS = ("estimated", "queue")
-"""``estimated``: the wait that sized the allowance, one a creation (A26). ``queue``: creation to pop, one an assignment (A27)."""
-
+# kind: ``estimated``, the wait that sized the allowance, one a creation (A26); ``queue``, creation to pop, one a pop (A27)
 _WHO_AND_WHEN = {
     "interval_start": Column(UTC_INSTANT, null="the beginning is not known", text="exclusive"),
     "interval_end": Column(UTC_INSTANT, null="one scrape without a time", text="inclusive"),

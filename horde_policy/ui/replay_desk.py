@@ -4,8 +4,6 @@ A page asks for a set of runs and waits a moment. What comes within it is shown 
 how far it is, and can cancel. The engine does not hold the interpreter's lock, so pages stay quick meanwhile.
 """
 
-import hashlib
-import io
 import logging
 import threading
 from collections import OrderedDict
@@ -27,7 +25,7 @@ from horde_policy.ui.replay_inputs import Library
 from horde_policy.views.replay_results import Compared, Scored, compared, scored
 from horde_policy.views.replay_runs import Run
 
-__all__ = ["Desk", "Inputs", "Job", "Ran", "Replayed", "desk", "fleet_key"]
+__all__ = ["Desk", "Inputs", "Job", "Ran", "Replayed", "desk"]
 
 _log = logging.getLogger(__name__)
 
@@ -86,13 +84,6 @@ class Job:
     def share(self) -> float:
         """How far the runs are, from 0 to 1."""
         return min(1.0, sum(self.shares.values()) / len(self.shares)) if self.shares else 0.0
-
-
-def fleet_key(fleet: Fleet) -> str:
-    """Return an id of a fleet's rows."""
-    out = io.BytesIO()
-    fleet.frame.rechunk().write_ipc(out)
-    return hashlib.blake2b(out.getvalue(), digest_size=8).hexdigest()
 
 
 @dataclass(slots=True)

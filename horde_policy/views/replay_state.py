@@ -1,6 +1,6 @@
 """What the address holds of a replay besides its inputs and settings: how its figures are looked at, and the map of models.
 
-The rules are those of :mod:`horde_policy.views.state`. The map of the fill rule ``models=mapped`` stands in the address, since a
+The map of the fill rule ``models=mapped`` stands in the address, since a
 link without it would show another replay, or none.
 """
 

@@ -6,7 +6,7 @@ A page takes its labels from here, so that one thing has one name on every page,
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["GLOSSARY", "STATES", "StateWords", "Term", "failed_note", "filtered_note", "gloss", "not_reported_note"]
+__all__ = ["GLOSSARY", "STATES", "StateWords", "Term", "filtered_note", "gloss"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,15 +251,6 @@ def gloss(*keys: str) -> str:
 # --- the five kinds of nothing (zero is written as 0, no eligible worker is a state) -----------------------------------
 
 
-def not_reported_note(what: str) -> str:
-    """Return the sentence for a figure that the source does not report.
-
-    >>> not_reported_note("modes")
-    'The source does not report modes.'
-    """
-    return f"The source does not report {what}."
-
-
 def filtered_note(hidden: int, what: str = "rows") -> str:
     """Return the sentence for a view whose filters leave nothing.
 
@@ -267,14 +258,3 @@ def filtered_note(hidden: int, what: str = "rows") -> str:
     'The filters hide all 412 rows.'
     """
     return f"The filters hide all {hidden:,} {what}."
-
-
-def failed_note(reason: str, good_at: str | None) -> str:
-    """Return the sentence for a source that fails, with the time of the last good value if there is one.
-
-    >>> failed_note("source answers 429", "12:04 UTC")
-    'source answers 429, last good value of 12:04 UTC'
-    >>> failed_note("source answers 429", None)
-    'source answers 429, no good value yet'
-    """
-    return f"{reason}, no good value yet" if good_at is None else f"{reason}, last good value of {good_at}"

@@ -1,6 +1,8 @@
 """The app in Chromium: a server on a free port with its own environment, pages that may ask no other host."""
 
 import contextlib
+import fcntl
+import json
 import os
 import signal
 import socket
@@ -38,12 +40,27 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
+@dataclass(frozen=True)
+class Running:
+    """A process that another test process started, and that this one leaves alone."""
+
+    pid: int
+
+    def poll(self) -> int | None:
+        return None if alive(self.pid) else 1
+
+    def wait(self, timeout: float) -> None:
+        until = time.monotonic() + timeout
+        while alive(self.pid) and time.monotonic() < until:
+            time.sleep(0.05)
+
+
 @dataclass
 class App:
     """A running app."""
 
     url: str
-    process: subprocess.Popen[bytes]
+    process: "subprocess.Popen[bytes] | Running"
     log: Path
 
     def stop(self) -> None:
@@ -96,12 +113,57 @@ def chromium() -> Iterator[Browser]:
         browser.close()
 
 
+@contextlib.contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    with (folder / "lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+@contextlib.contextmanager
+def shared_app(folder: Path, **environment: Any) -> Iterator[App]:
+    """Use one app in all test processes: the first that asks starts it, and stops it when nobody uses it any more.
+
+    Each process with an app of its own would import, read and replay the same once more.
+    """
+    users, told = folder / "users", folder / "app.json"
+    users.mkdir(parents=True, exist_ok=True)
+    own = users / str(os.getpid())
+    started = None
+    with locked(folder):
+        if not told.exists():
+            started = start_app(folder / "log", **environment)
+            told.write_text(json.dumps({"url": started.url, "pid": started.process.pid}))
+        standing = json.loads(told.read_text())
+        own.touch()
+    try:
+        yield started or App(standing["url"], Running(standing["pid"]), folder / "log")
+    finally:
+        own.unlink()
+        while started is not None:
+            with locked(folder):
+                if not any(alive(int(user.name)) for user in users.iterdir()):
+                    told.unlink()
+                    started.stop()
+                    break
+            time.sleep(0.2)
+
+
 @pytest.fixture(scope="session")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[App]:
     """An app with nothing configured but the hostile folder, shared by the tests that change nothing in it."""
-    app = start_app(tmp_path_factory.mktemp("demo") / "log", HORDE_POLICY_RECORDED=str(ROOT / "tests" / "data" / "hostile"))
-    yield app
-    app.stop()
+    folder = tmp_path_factory.getbasetemp()
+    folder = folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder
+    with shared_app(folder / "demo-app", HORDE_POLICY_RECORDED=str(ROOT / "tests" / "data" / "hostile")) as app:
+        yield app
 
 
 @pytest.fixture

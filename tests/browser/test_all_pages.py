@@ -43,17 +43,20 @@ def closed_port() -> int:
 
 
 @pytest.fixture(scope="module")
-def apps(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, App]]:
-    """An app with a horde that answers, and one whose horde does not."""
-    folder = tmp_path_factory.mktemp("all")
+def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[App]:
+    """An app with a horde that answers."""
     with ReplayingServer(ROOT / "data" / "recorded" / "snapshot") as server:
-        well = start_app(folder / "well", HORDE_URL=server.url)
-        failing = start_app(folder / "failing", HORDE_URL=f"http://127.0.0.1:{closed_port()}")
-        try:
-            yield {"demo": well, "live": well, "failing": failing}
-        finally:
-            well.stop()
-            failing.stop()
+        app = start_app(tmp_path_factory.mktemp("live") / "log", HORDE_URL=server.url)
+        yield app
+        app.stop()
+
+
+@pytest.fixture(scope="module")
+def failing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[App]:
+    """An app whose horde does not answer."""
+    app = start_app(tmp_path_factory.mktemp("failing") / "log", HORDE_URL=f"http://127.0.0.1:{closed_port()}")
+    yield app
+    app.stop()
 
 
 def visit(viewer: Viewer, page: str, query: dict[str, str], *, first: bool) -> None:
@@ -88,8 +91,8 @@ def wide_on_a_phone(viewer: Viewer) -> float:
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_every_page_of_the_demo_can_be_read_reached_and_held_in_a_hand(apps: dict[str, App], view: View, theme: str) -> None:
-    viewer = view(apps["demo"], color_scheme=theme)
+def test_every_page_of_the_demo_can_be_read_reached_and_held_in_a_hand(demo: App, view: View, theme: str) -> None:
+    viewer = view(demo, color_scheme=theme)
     wrong: dict[str, Any] = {}
     OUTPUT.mkdir(parents=True, exist_ok=True)
     for number, page in enumerate(PAGES):
@@ -106,8 +109,10 @@ def test_every_page_of_the_demo_can_be_read_reached_and_held_in_a_hand(apps: dic
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("source", ["live", "failing"])
-def test_every_page_stands_on_a_live_and_on_a_failing_source(apps: dict[str, App], view: View, source: str, theme: str) -> None:
-    viewer = view(apps[source], color_scheme=theme)
+def test_every_page_stands_on_a_live_and_on_a_failing_source(
+    request: pytest.FixtureRequest, view: View, source: str, theme: str
+) -> None:
+    viewer = view(request.getfixturevalue(source), color_scheme=theme)
     OUTPUT.mkdir(parents=True, exist_ok=True)
     for number, page in enumerate(PAGES):
         own = {name: value for name, value in OWN.get(page, {}).items() if name != "m"}
@@ -124,8 +129,8 @@ FOCUSED = """() => {
 }"""
 
 
-def test_the_keyboard_walks_through_every_page_without_a_trap(apps: dict[str, App], view: View) -> None:
-    viewer = view(apps["demo"])
+def test_the_keyboard_walks_through_every_page_without_a_trap(demo: App, view: View) -> None:
+    viewer = view(demo)
     for number, page in enumerate(PAGES):
         visit(viewer, page, OWN.get(page, {}), first=number == 0)
         viewer.page.locator("h1").first.wait_for()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from playwright.sync_api import Page
+from playwright.sync_api import Page, expect
 
 from horde_policy.budget import Ask, Hold, Ledger, Limit, TokenUsage, load_prices, reserve_cost
 from tests.browser.conftest import ROOT, App, Viewer, until_true
@@ -66,12 +66,12 @@ def test_a_choice_is_in_the_link_and_back_undoes_it(demo: App, view: View) -> No
     other.page.goto(tab.page.url)
     other.page.get_by_text("$0.5 in all").wait_for()
     assert "budget_limit=0.50" in other.page.url
-    assert other.page.get_by_role("textbox", name="Limit ($)").input_value() == "0.50"
+    expect(other.page.get_by_role("textbox", name="Limit ($)")).to_have_value("0.50", timeout=60_000)
     tab.page.go_back()
     tab.page.get_by_text("half of what everything costs").wait_for()
     tab.settled()
     assert "budget_limit" not in tab.page.url
-    assert limit.input_value() == ""
+    expect(limit).to_have_value("", timeout=60_000)
     assert tab.page.get_by_text("$0.5 in all").count() == 0
 
 

@@ -33,10 +33,6 @@ def in_child(work: Callable[[], None]) -> int | None:
     return child.exitcode
 
 
-def sqlite_path(url: str) -> str:
-    return url.removeprefix("sqlite:///")
-
-
 def test_a_store_that_stays_busy_is_unavailable_and_never_a_refusal(tmp_path: Path) -> None:
     path = tmp_path / "ledger.db"
     with Ledger(path, patience_s=0.2) as ledger:
