@@ -28,20 +28,20 @@ from horde_policy.views.sweep_link import replay_query, why_not
 from horde_policy.views.sweep_results import named_points
 from horde_policy.views.text import code_span, count, escape_markdown, seconds
 
-__all__ = ["Opened", "Result", "open_sweep", "result_of", "show_answer", "show_controls", "show_files", "show_source"]
+__all__ = ["Opened", "Result", "follow", "open_sweep", "result_of", "show_answer", "show_controls", "show_files", "show_source"]
 
 WAIT_S = 0.7
 """A page waits so long for a sweep that runs before it shows how far it is."""
 LOOK_EVERY_S = 0.5
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Opened:
-    """What the page works with before a sweep is read; ``progress`` is the place of what a running sweep tells."""
+    """What the page works with before a sweep is read; ``bar`` is the place of a shown sweep's progress, null if none runs."""
 
     state: ViewState
     desk: SweepDesk
-    progress: DeltaGenerator
+    bar: DeltaGenerator | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,13 +64,9 @@ class Result:
 
 
 def open_sweep() -> Opened:
-    """Read the address.
-
-    The progress is told on a timer. Its place is made before everything that varies, so that a look which comes in while the
-    page is made anew still finds it.
-    """
+    """Read the address."""
     state, _ = address.read_state()
-    return Opened(state, sweep_desk(), st.container())
+    return Opened(state, sweep_desk())
 
 
 def show_source(opened: Opened, result: Result | None) -> None:
@@ -95,8 +91,7 @@ def result_of(opened: Opened) -> Result | None:
     key, desk = opened.state.sweep.sweep, opened.desk
     job = desk.job(key)
     if job is not None and not job.done.wait(WAIT_S):
-        with opened.progress:
-            _show_progress(job)
+        opened.bar = _show_progress(job)
         return None
     if job is not None and job.error is not None:
         st.error(escape_markdown(job.error), title="The sweep could not be made", icon=":material/error:")
@@ -160,20 +155,34 @@ def _progress_words(job: SweepJob) -> str:
     return f"{count(told.done)} of {count(told.total)} replays{left}"
 
 
-def _show_progress(job: SweepJob) -> None:
-    def look() -> None:
-        if job.done.is_set():
-            st.rerun()
-        told = job.progress
-        words = "Stopping: what is done is kept …" if job.cancelled.is_set() else _progress_words(job)
-        st.progress(0.0 if told is None else min(1.0, max(0.0, told.share)), text=words)
-        st.button(
-            "Cancel", key="sweep.cancel", icon=":material/cancel:", on_click=job.cancelled.set, disabled=job.cancelled.is_set()
-        )
-        st.caption("It runs in the background: leave the page and come back by its address. What is done is kept.")
-
-    st.fragment(look, run_every=LOOK_EVERY_S)()
+def _show_progress(job: SweepJob) -> DeltaGenerator:
+    """Show how far a sweep is; return the place of its bar, which :func:`follow` moves."""
+    place = st.empty()
+    _draw_bar(place, job)
+    st.button("Cancel", key="sweep.cancel", icon=":material/cancel:", on_click=job.cancelled.set, disabled=job.cancelled.is_set())
+    st.caption("It runs in the background: leave the page and come back by its address. What is done is kept.")
     st.skeleton(height=320)
+    return place
+
+
+def _draw_bar(place: DeltaGenerator, job: SweepJob) -> None:
+    told = job.progress
+    words = "Stopping: what is done is kept …" if job.cancelled.is_set() else _progress_words(job)
+    place.progress(0.0 if told is None else min(1.0, max(0.0, told.share)), text=words)
+
+
+def follow(opened: Opened) -> None:
+    """Move the bar of a sweep that runs until it is done, then run the page again; call when all else of the page is drawn.
+
+    Whatever the viewer does ends this run. A fragment on a timer would race the run that follows it, and leave the browser
+    without a page.
+    """
+    job = opened.desk.job(opened.state.sweep.sweep)
+    if opened.bar is None or job is None:
+        return
+    while not job.done.wait(LOOK_EVERY_S):
+        _draw_bar(opened.bar, job)
+    st.rerun()
 
 
 def _show_stopped(desk: SweepDesk, key: str, sweep: Sweep) -> None:

@@ -22,3 +22,4 @@ if result is not None:
     sweep_figures.show_settings(result)
     sweep_figures.show_parallel(result)
     sweep_figures.show_points(result)
+sweep_page.follow(opened)

@@ -310,7 +310,7 @@ def test_a_model_that_is_gone_stays_asked_for(app: NewApp) -> None:
 def test_settings_of_the_address_are_in_force_and_in_the_form(app: NewApp) -> None:
     shown = app().open(ceiling="2048", floor="256")
     shown.assert_well()
-    assert "2,048 up to" in " ".join(str(c.value) for c in shown.test.caption)
+    assert "2,048 up to" in " ".join(str(text.value) for text in shown.test.markdown)
     assert shown.test.number_input(key="shared.ceiling_tokens").value == 2048
     assert shown.test.number_input(key="shared.floor_tokens").value == 256
 
@@ -360,7 +360,7 @@ def test_filters_that_hide_all_say_so_and_can_be_taken_back(app: NewApp) -> None
 def test_settings_of_the_deployment_come_from_its_environment(app: NewApp, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HORDE_TEXT_FREE_OUTPUT_FLOOR", "256")
     shown = app().open()
-    assert "256 at 300 s" in " ".join(str(c.value) for c in shown.test.caption)
+    assert "256 at 300 s" in " ".join(str(text.value) for text in shown.test.markdown)
     assert shown.address == {}
 
 
