@@ -7,6 +7,7 @@ that move cannot reset a choice (T7), and nothing in the URL can stop a page.
 
 import os
 from dataclasses import dataclass
+from typing import NoReturn
 
 import streamlit as st
 
@@ -23,6 +24,7 @@ __all__ = [
     "links",
     "read_review",
     "read_state",
+    "run_again",
     "say",
     "seed",
     "take_notices",
@@ -122,6 +124,19 @@ def seed(key: str, value: object) -> None:
     if key not in seeded or key not in st.session_state:
         st.session_state[key] = value
         seeded.append(key)
+
+
+def run_again(*, settled: bool = False) -> NoReturn:
+    """Run the page again, with every widget set to what the URL says.
+
+    The browser builds a widget some time after the run that drew it, and hears a value only from the run that sets it. A run that
+    follows at once would be all that it builds from: each chooser at its first option, each slider at its least, and the next
+    run would take that for the viewer's choice and write it to the URL. ``settled`` says that the browser has long built its
+    widgets, so that what is being typed stays.
+    """
+    if not settled:
+        st.session_state[_SEEDED] = []
+    st.rerun()
 
 
 def say(text: str, *, again: str | None = None) -> None:

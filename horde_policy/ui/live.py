@@ -22,7 +22,7 @@ from horde_policy.sources.catalogue import Catalogue, Entry, configured_sources
 from horde_policy.sources.horde import LiveSource, RateLimit
 from horde_policy.sources.poller import Look, Pollers
 from horde_policy.sources.source import Source
-from horde_policy.ui import components
+from horde_policy.ui import address, components
 from horde_policy.views.state import ViewState
 from horde_policy.views.status import Status, status_line
 
@@ -229,7 +229,7 @@ def show_status(state: ViewState, seen: Seen) -> None:
         # The first call is part of the page's own run, which has just looked; the later ones are the timer's.
         now = first.pop() if first else look_at(state.source, patient=True)
         if now is None or now.shows != st.session_state[_SHOWN]:
-            st.rerun()
+            address.run_again(settled=seen.look.state != "waiting")
         components.status(key="shared.status", data=now.status.data(ticking=every is not None, refresh_s=state.refresh_s))
 
     st.fragment(look_again, run_every=every)()

@@ -6,6 +6,7 @@ from horde_policy.errors import InputError
 from horde_policy.frames.model_look import ModelLook
 from horde_policy.sources.one_model import LOOK_WAIT_S, look_at_model
 from horde_policy.sources.source import Source
+from horde_policy.ui.address import run_again
 from horde_policy.ui.live import WAITING_EVERY_S, source_of
 from horde_policy.ui.page import Opened
 from horde_policy.views.one_model import ALONE_COUNTS, alone_sentence
@@ -35,7 +36,7 @@ def show_alone(opened: Opened) -> None:
         if now is not None:
             st.caption(f"{escape_markdown(alone_sentence(now))} {ALONE_COUNTS if now.known else ''}")
         if waiting and now is not None and (now.at is not None or now.error is not None):
-            st.rerun()  # the page's own timer is enough from here on
+            run_again()  # the page's own timer is enough from here on
 
     recorded = opened.snapshot.source_kind == "recorded"
     every = WAITING_EVERY_S if waiting else None if recorded else state.refresh_s or None

@@ -15,6 +15,7 @@ from typing import Any
 import streamlit as st
 
 from horde_policy.errors import HordePolicyError, ReadingCancelled
+from horde_policy.ui.address import run_again
 from horde_policy.views.text import escape_markdown, shortened, visible
 
 __all__ = ["LOOK_EVERY_S", "Reading", "begin", "follow", "show"]
@@ -138,4 +139,4 @@ def follow() -> None:
         return
     while not reading.done.wait(LOOK_EVERY_S) and not reading.cancelled.is_set():
         _draw(reading)
-    st.rerun()
+    run_again()

@@ -5,7 +5,7 @@ import streamlit as st
 from horde_policy.errors import InputError
 from horde_policy.imports.trace_frame import Trace
 from horde_policy.ui import reading, uploads
-from horde_policy.ui.address import read_state, say, seed, write_state
+from horde_policy.ui.address import read_state, run_again, say, seed, write_state
 from horde_policy.ui.replay_desk import Desk
 from horde_policy.ui.replay_inputs import MOST_REQUESTS, fitting_hours
 from horde_policy.views.parameters import hours_from_text
@@ -133,7 +133,7 @@ def show_upload_read() -> None:
             if ended.error is None:
                 say("The reading was cancelled: nothing of the upload is kept.")
             st.session_state[FAILED] = ended.error
-            st.rerun()
+            run_again()
         key, trace, name = ended.result
         uploads.remember(uploads.Upload(key, "traffic", name, *understood(trace)))
         fitting = fitting_hours(trace)
@@ -143,7 +143,7 @@ def show_upload_read() -> None:
                 f"so its first {count(fitting[1])} hours are chosen. The replay command takes all of them."
             )
         write_state(**start_of(key) | {"hours": fitting})
-        st.rerun()
+        run_again()
     failed = st.session_state.get(FAILED)
     if failed:
         st.error(escape_markdown(failed), title="The file cannot be replayed", icon=":material/upload_file:")

@@ -14,7 +14,7 @@ from horde_policy.review.decompose import WORDS
 from horde_policy.review.exported import Exported
 from horde_policy.review.ranges import TimeRange
 from horde_policy.ui import reading, review_library, uploads
-from horde_policy.ui.address import read_review, say, seed, write_review
+from horde_policy.ui.address import read_review, run_again, say, seed, write_review
 from horde_policy.views import review_tables
 from horde_policy.views.review_state import ReviewState, range_from_text, range_text
 from horde_policy.views.review_words import DIMENSION_WORDS, word_text
@@ -236,7 +236,7 @@ def _read(files: list[ExportFile], mapping: bytes | None) -> None:
         said = _mapping(mapping)
     except InputError as error:
         st.session_state[FAILED] = str(error)
-        st.rerun()
+        run_again()
     names = ", ".join(file.name for file in files[:3]) + (f" and {len(files) - 3} more" if len(files) > 3 else "")
     library = review_library.library()
 
@@ -246,7 +246,7 @@ def _read(files: list[ExportFile], mapping: bytes | None) -> None:
         )
 
     reading.begin("exports", names, read)
-    st.rerun()
+    run_again()
 
 
 def show_upload_read() -> None:
@@ -258,7 +258,7 @@ def show_upload_read() -> None:
         if ended.error is None:
             say("The reading was cancelled: nothing of the upload is kept.")
         st.session_state[FAILED] = ended.error
-        st.rerun()
+        run_again()
     key, exported = ended.result
     left = [problem.subject for problem in exported.problems if problem.code == "unreadable_file"]
     uploads.remember(
@@ -272,7 +272,7 @@ def show_upload_read() -> None:
     )
     st.session_state[ROUND] += 1
     write_review(read_review().changed(data=key, start=None, end=None))
-    st.rerun()
+    run_again()
 
 
 def _mapping(content: bytes | None) -> ExportMapping | None:

@@ -156,7 +156,7 @@ def _show_source(opened: Opened) -> None:
             again = st.button("Ask again", key="review.ask-again", icon=":material/refresh:", type="tertiary")
             if again:
                 review_live.ask_again(opened.state.span)
-                st.rerun()
+                address.run_again()
 
 
 def show_looked_at(opened: Opened, *, only: tuple[str, ...] = tuple(WORDS)) -> None:

@@ -10,7 +10,7 @@ from horde_policy.settings import ReplaySettings
 from horde_policy.sweep.axes import SETTINGS
 from horde_policy.sweep.grid import parse_grid
 from horde_policy.ui import live, replay_desk
-from horde_policy.ui.address import read_state, say, seed, write_state
+from horde_policy.ui.address import read_state, run_again, say, seed, write_state
 from horde_policy.ui.replay_inputs import BUNDLED
 from horde_policy.ui.replay_upload import upload_names
 from horde_policy.ui.sweep_desk import DEMO, SweepDesk, run_key
@@ -283,7 +283,7 @@ def _start(state: ViewState, desk: SweepDesk, *, blocked: bool) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         if st.button("Start the sweep", key="sweep.start", type="primary", icon=":material/play_arrow:", disabled=blocked):
             _begin(desk, wanted)
-            st.rerun()
+            run_again()
         with st.popover("The same for the command", icon=":material/terminal:"):
             st.caption("Save as grid.toml for sweep --grid grid.toml")
             st.code(wanted.grid, language="toml")

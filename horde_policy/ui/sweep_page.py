@@ -182,7 +182,7 @@ def follow(opened: Opened) -> None:
         return
     while not job.done.wait(LOOK_EVERY_S):
         _draw_bar(opened.bar, job)
-    st.rerun()
+    address.run_again()
 
 
 def _show_stopped(desk: SweepDesk, key: str, sweep: Sweep) -> None:

@@ -76,6 +76,18 @@ def test_a_look_sends_the_table_only_when_it_has_changed_and_keeps_it_when_the_s
     server.heal()
 
 
+def test_a_link_to_a_model_that_is_asked_alone_shows_what_it_says_and_keeps_its_address(live: App, view: View) -> None:
+    tab = view(live).open("model", source="horde", size="200", refresh="30", m="koboldcpp/Cydonia-24B-v4.1", try_floor="300")
+    opened = tab.page.url
+    tab.page.get_by_text(", jobs 6, wait 22 s").first.wait_for()
+    tab.settled()
+    tab.page.wait_for_timeout(2_000)  # the page runs again once the answer is there, while the browser builds its widgets
+    tab.settled()
+    assert tab.page.get_by_role("combobox", name="Source").input_value().startswith("Live: 127.0.0.1")
+    assert tab.page.get_by_role("combobox", name="Size asked for").input_value() == "200 tokens"
+    assert tab.page.url == opened
+
+
 def wait_until(true: Callable[[], bool], tab: Viewer) -> None:
     until = time.monotonic() + 6 * REFRESH_S
     while not true():

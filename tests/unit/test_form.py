@@ -64,6 +64,11 @@ def test_no_module_takes_another_ones_private_name() -> None:
     assert {path: names for path, names in found.items() if names} == {}
 
 
+def test_a_page_runs_again_by_the_one_way_that_sets_its_widgets_anew() -> None:
+    found = [str(path.relative_to(ROOT)) for path in modules(["horde_policy", "pages"]) if "st.rerun(" in path.read_text("utf-8")]
+    assert found == ["horde_policy/ui/address.py"]
+
+
 def test_every_test_can_fail() -> None:
     found = [
         f"{path.relative_to(ROOT)}:{test.lineno} {test.name}"
