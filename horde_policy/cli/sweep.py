@@ -37,7 +37,7 @@ from horde_policy.sweep.run import Pool, Sweep, SweepProgress, Threads, run_swee
 from horde_policy.sweep.sentences import parse_constraint, parse_objective
 from horde_policy.sweep.stage import check_plan, day_starts
 from horde_policy.views.proposal import proposal_html, proposal_markdown
-from horde_policy.views.proposal_words import headline, summary_sentences
+from horde_policy.views.proposal_words import caveat_sentence, headline, summary_sentences
 from horde_policy.views.sweep_words import constraint_words, days_words, objective_words
 from horde_policy.views.text import count, seconds
 
@@ -276,6 +276,9 @@ def _tell(found: Sweep, question: Question, path: Path | None, *, as_json: bool)
     print(headline(proposed))
     for sentence in summary_sentences(proposed):
         print(sentence)
+    for caveat in proposed.caveats:
+        if caveat.code == "partial":
+            print(caveat_sentence(caveat.code, caveat.facts)[0])
     for line in proposed.environment:
         print(line.line)
 

@@ -50,7 +50,7 @@ INTRODUCTION: Final = (
 )
 
 _FLEET_NEEDS: Final = {"from", "synthetic", "workers", "models", "combined_speed_tok_per_s"}
-_LOUD: Final = ("few_days", "within_noise", "does_not_meet", "not_certain", "no_holdout", "holdout_disagrees", "left_out")
+_LOUD: Final = ("few_days", "within_noise", "does_not_meet", "not_certain", "no_holdout", "holdout_disagrees", "partial")
 """Caveats that stand beside the answer and not only in the proposal."""
 
 
