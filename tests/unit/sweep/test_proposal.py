@@ -249,6 +249,16 @@ def test_a_choice_that_other_days_do_not_bear_out_says_so() -> None:
     assert found["holdout_disagrees"] == {"days": 2, "better": 0}
 
 
+def test_the_bounds_of_a_difference_are_written_out_and_possible(proposal: Proposal) -> None:
+    wide = tuple(replace(c, difference_half_width=10 * abs(c.difference or 1)) for c in proposal.comparisons)
+    first = wide[0]
+    assert None not in (first.baseline_low, first.baseline_high)
+    lowest, highest = f"−{(first.baseline_high or 0) * 100:.2g} points", f"+{(1 - (first.baseline_low or 0)) * 100:.2g} points"
+    for document in (proposal_markdown, proposal_html):
+        assert f"−18 points (from {lowest} to {highest})" in document(replace(proposal, comparisons=wide), made_at=NOW)
+        assert "±" not in document(proposal, made_at=NOW)
+
+
 def test_the_edge_of_the_grid_is_told(proposal: Proposal) -> None:
     edges = {(c.facts["setting"], c.facts["value"]) for c in proposal.caveats if c.code == "edge"}
     assert edges == {("ceiling_tokens", 2048), ("floor_tokens", 256)}
