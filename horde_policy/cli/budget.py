@@ -354,8 +354,8 @@ def _print_explanation(found: dict[str, Any]) -> None:
         )
     if found["unseen"]:
         console.print("not in the input estimate: " + ", ".join(found["unseen"]))
-    for worst in found["worst_case"].values():
-        console.print("can cost beyond the hold: " + worst["text"])
+    for text in dict.fromkeys(worst["text"] for worst in found["worst_case"].values()):  # unbounded either way is one line
+        console.print("can cost beyond the hold: " + text)
     if found["overspend_per_limit"] is None:
         console.print("without a count of requests: no bound")
     else:

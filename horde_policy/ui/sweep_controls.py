@@ -271,6 +271,7 @@ def _start(state: ViewState, desk: SweepDesk, *, blocked: bool) -> None:
         inputs, planned = inputs_and_plan(library, wanted, None if looked is None else looked.snapshot)
     except HordePolicyError as error:
         st.error(escape_markdown(str(error)), title="This sweep cannot be started", icon=":material/block:")
+        st.button("Start the sweep", key="sweep.start", type="primary", icon=":material/play_arrow:", disabled=True)
         return
     words = (
         f"{count(len(planned.points))} settings, those in force among them, under {count(len(planned.scenarios))} "
