@@ -222,7 +222,7 @@ def _cancelling() -> Iterator[Callable[[], bool]]:
 
 def _progress_words(progress: SweepProgress) -> str:
     left = "" if progress.left_s is None else f", {seconds(progress.left_s)} left"
-    return f"{count(progress.done)} of {count(progress.total)} replays{left}"
+    return f"{count(progress.done)} of {count_of(progress.total, 'replay')}{left}"
 
 
 def _resuming(told: Callable[[SweepProgress], None], parts: Parts) -> Callable[[SweepProgress], None]:

@@ -29,7 +29,7 @@ from horde_policy.views.sweep_words import (
     objective_words,
     with_bounds,
 )
-from horde_policy.views.text import code_span, count, escape_html, instant, ratio, visible
+from horde_policy.views.text import code_span, count_of, escape_html, instant, ratio, visible
 
 __all__ = ["proposal_html", "proposal_markdown", "proposal_name"]
 
@@ -123,7 +123,7 @@ def proposal_html(proposal: Proposal, *, made_at: datetime) -> str:
 def _blocks(proposal: Proposal, made_at: datetime) -> list[Block]:
     blocks: list[Block] = [
         Heading(1, headline(proposal)),
-        Paragraph((f"Made {instant(made_at)} from a sweep of {count(proposal.tried)} settings.",)),
+        Paragraph((f"Made {instant(made_at)} from a sweep of {count_of(proposal.tried, 'setting')}.",)),
     ]
     if proposal.stamp.get("synthetic"):
         blocks.append(Paragraph(("Traffic or fleet are synthetic: the figures show the method, not the horde.",), strong=True))
@@ -254,8 +254,8 @@ def _sensitivity_table(proposal: Proposal) -> Table:
 def _rests_on(proposal: Proposal) -> list[Line]:
     stamp = proposal.stamp
     lines: list[Line] = [
-        ("Traffic ", Code(visible(str(stamp.get("trace", "not named")))), f", {count(proposal.mix.requests)} requests replayed "
-         "for each setting, seeds and loads together."),
+        ("Traffic ", Code(visible(str(stamp.get("trace", "not named")))), f", {count_of(proposal.mix.requests, 'request')} "
+         "replayed for each setting, seeds and loads together."),
         (f"Requesters: {_shares(proposal.mix.by_requester)}.",),
         (f"Sizes asked for: {_shares(proposal.mix.by_size)}.",),
     ]  # fmt: skip

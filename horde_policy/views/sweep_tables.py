@@ -28,7 +28,7 @@ from horde_policy.views.sweep_words import (
     setting_value,
     with_bounds,
 )
-from horde_policy.views.text import count, ratio, visible
+from horde_policy.views.text import count_of, ratio, visible
 
 __all__ = [
     "CHECK_COLUMNS",
@@ -117,7 +117,7 @@ def rests_on(sweep: Sweep, judgement: Judgement) -> list[tuple[str, str]]:
     found = [
         (
             "Traffic",
-            f"{visible(str(stamp.get('trace', 'not named')))}: {count(requests)} requests a point, all scenarios together",
+            f"{visible(str(stamp.get('trace', 'not named')))}: {count_of(requests, 'request')} a point, all scenarios together",
         ),
         ("Fleet", _fleet(stamp)),
         ("Load", load),

@@ -225,3 +225,11 @@ def test_a_stopped_sweep_is_judged_once_the_settings_in_force_are_replayed(
         not baseline_done,
     )
     assert ("Made from 1 of 5 settings under 1 of 2 scenarios (load, fill rule and seed)" in told.out) == baseline_done
+
+
+def test_one_of_a_kind_is_told_in_the_singular(files: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    Path(files["--grid"]).write_text("")
+    assert sweep(files) == 0
+    told = capsys.readouterr().err
+    assert "1 point under 1 scenario\n" in told
+    assert "7 rows of 1 point written" in told
