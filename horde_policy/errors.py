@@ -41,6 +41,8 @@ __all__ = [
 ]
 
 SHOWN_VALUE_CHARACTERS = 80
+WITHOUT_VALUE = ("is missing", "is not named", "must say", "needs", "has no")
+"""How rules begin that nothing, and not a value, breaks."""
 
 
 def shown(value: object) -> str:
@@ -68,7 +70,7 @@ def _written(value: object) -> str:
 
 def _broken(value: object, rule: str) -> str:
     """Return a value and its rule as a sentence's end; what is not there has no value to show."""
-    return rule if value is None and rule.startswith(("is missing", "must say")) else f"{shown(value)} {rule}"
+    return rule if value is None and rule.startswith(WITHOUT_VALUE) else f"{shown(value)} {rule}"
 
 
 class HordePolicyError(Exception):

@@ -347,15 +347,15 @@ def _print_explanation(found: dict[str, Any]) -> None:
         tokens = "" if line["tokens"] is None else f"{line['tokens']:,}"
         table.add_row(line["label"], tokens, line["usd_per_million"] or "", line["usd"], escape(line["note"]))
     console.print(table)
-    if found["api_from"] == "shape" and found["api"] in ("completions", "responses"):
-        console.print(
-            f"held as {found['api']} by its shape alone: short bodies of embeddings, images and speech look the same and are not "
-            "covered; --route tells them apart"
-        )
+    from horde_policy.views.budget_words import shape_sentence
+
+    by_shape = shape_sentence(found["api"]) if found["api_from"] == "shape" else None
+    if by_shape is not None:
+        console.print(by_shape)
     if found["unseen"]:
         console.print("not in the input estimate: " + ", ".join(found["unseen"]))
-    for worst in found["worst_case"].values():
-        console.print("can cost beyond the hold: " + worst["text"])
+    for text in dict.fromkeys(worst["text"] for worst in found["worst_case"].values()):  # unbounded either way is one line
+        console.print("can cost beyond the hold: " + text)
     if found["overspend_per_limit"] is None:
         console.print("without a count of requests: no bound")
     else:

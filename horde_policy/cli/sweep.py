@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -37,9 +37,9 @@ from horde_policy.sweep.run import Pool, Sweep, SweepProgress, Threads, run_swee
 from horde_policy.sweep.sentences import parse_constraint, parse_objective
 from horde_policy.sweep.stage import check_plan, day_starts
 from horde_policy.views.proposal import proposal_html, proposal_markdown
-from horde_policy.views.proposal_words import headline, summary_sentences
+from horde_policy.views.proposal_words import caveat_sentence, headline, summary_sentences
 from horde_policy.views.sweep_words import constraint_words, days_words, objective_words
-from horde_policy.views.text import count, seconds
+from horde_policy.views.text import count, count_of, seconds
 
 __all__ = ["register"]
 
@@ -125,16 +125,22 @@ def sweep(
     parts = Parts(out.with_name(f"{out.name}.parts"))
     with _cancelling() as cancel, _progress() as told:
         found = run_sweep(inputs, wanted, pool=pool, parts=parts, progress=_resuming(told, parts), cancel=cancel)
+    if found.frame.is_empty():
+        with suppress(OSError):  # what an earlier sweep left there stays
+            parts.folder.rmdir()
+        state = "is as it was" if out.exists() else "is not written"
+        print_notes([f"stopped before any replay was done: there is nothing to judge, and {out} {state}"])
+        raise typer.Exit(EXIT_INTERRUPTED)
     write_parquet(out, found.frame, dict(found.stamp))
+    comparable = bool(found.frame["baseline"].any())
     if found.missing:
         not_done = f"stopped: {count(found.missing)} of {count(wanted.replays)} replays are not done"
-        print_notes([f"{not_done}; what is done is in {out} and judged; the same command goes on"])
+        judged = "and judged" if comparable else "and not judged, since the settings in force are not replayed yet"
+        print_notes([f"{not_done}; what is done is in {out} {judged}; the same command goes on"])
     else:
         parts.clear()
-        print_notes([f"{count(found.frame.height)} rows of {count(len(wanted.points))} points written to {out}"])
-    if found.frame.is_empty():
-        print_notes(["no replay is done yet, so there is nothing to judge"])
-    else:
+        print_notes([f"{count_of(found.frame.height, 'row')} of {count_of(len(wanted.points), 'point')} written to {out}"])
+    if comparable:
         _tell(found, question, proposal, as_json=as_json)
     if found.missing:
         raise typer.Exit(EXIT_INTERRUPTED)
@@ -190,7 +196,7 @@ def _weights(fills: tuple[str | None, ...], folder: Path | None) -> ModelWeights
 
 
 def _plan_notes(wanted: Plan) -> list[str]:
-    replays = f"{count(len(wanted.points))} points under {count(len(wanted.scenarios))} scenarios"
+    replays = f"{count_of(len(wanted.points), 'point')} under {count_of(len(wanted.scenarios), 'scenario')}"
     return [replays, *(f"left out: {reason} ({count(n)})" for reason, n in wanted.dropped.items())]
 
 
@@ -216,7 +222,7 @@ def _cancelling() -> Iterator[Callable[[], bool]]:
 
 def _progress_words(progress: SweepProgress) -> str:
     left = "" if progress.left_s is None else f", {seconds(progress.left_s)} left"
-    return f"{count(progress.done)} of {count(progress.total)} replays{left}"
+    return f"{count(progress.done)} of {count_of(progress.total, 'replay')}{left}"
 
 
 def _resuming(told: Callable[[SweepProgress], None], parts: Parts) -> Callable[[SweepProgress], None]:
@@ -276,6 +282,9 @@ def _tell(found: Sweep, question: Question, path: Path | None, *, as_json: bool)
     print(headline(proposed))
     for sentence in summary_sentences(proposed):
         print(sentence)
+    for caveat in proposed.caveats:
+        if caveat.code == "partial":
+            print(caveat_sentence(caveat.code, caveat.facts)[0])
     for line in proposed.environment:
         print(line.line)
 

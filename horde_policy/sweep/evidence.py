@@ -18,7 +18,7 @@ from horde_policy.sweep.metrics import Array, Metric, Tally, bins_of, wait_quant
 from horde_policy.sweep.noise import known_variance
 from horde_policy.sweep.results import tally_of
 
-__all__ = ["Across", "Evidence", "complete_points", "measured_by_block", "measured_evidence"]
+__all__ = ["UNDER", "Across", "Evidence", "complete_part", "measured_by_block", "measured_evidence"]
 
 Across = Literal["mean", "worst"]
 """How the figures under several loads and fill rules become one: their mean, or the worst of them."""
@@ -27,6 +27,8 @@ RESAMPLES: Final = 400
 POINTS_AT_A_TIME: Final = 64
 
 SCENARIO = ("load", "fill")
+UNDER: Final = ("load", "fill", "seed")
+"""What a replay is named by, beside its point."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,15 +43,12 @@ class Evidence:
         Metric → points × (1 + resamples): the figure on all of the days, then on each resample; NaN is not known.
     days, seeds
         How many different days and seeds it rests on.
-    left_out
-        Points that lack replays, because the sweep was cancelled.
     """
 
     points: pl.DataFrame
     values: Mapping[str, Array]
     days: int
     seeds: int
-    left_out: int
 
     @property
     def blocks(self) -> int:
@@ -64,8 +63,13 @@ class Evidence:
         return error
 
 
-def complete_points(frame: pl.DataFrame) -> tuple[pl.DataFrame, int]:
-    """Return the rows of points that were replayed under all that any point was, and how many points were left out.
+def complete_part(frame: pl.DataFrame) -> tuple[pl.DataFrame, int, int]:
+    """Return the rows of a sweep that compare like with like, and how many points and scenarios were left out for it.
+
+    A sweep that was stopped has scenarios (load, fill rule and seed) under which only some points are replayed. Kept are the
+    most points that any scenario has, of those that have the baseline if any has it, under every scenario that has them all:
+    a scenario that was only begun goes, and not the points that it lacks. Of equally many points the first scenario by load,
+    fill rule and seed decides.
 
     Raises
     ------
@@ -74,10 +78,18 @@ def complete_points(frame: pl.DataFrame) -> tuple[pl.DataFrame, int]:
     """
     if frame.is_empty():
         raise InputError("sweep", "", 0, "must hold at least one finished replay")
-    under = pl.concat_str([pl.col(name).cast(pl.String).fill_null("") for name in (*SCENARIO, "seed", "day")], separator="|")
-    replayed = frame.group_by("point").agg(under.sort().alias("under")).sort(pl.col("under").list.len(), "point", descending=True)
-    whole = replayed.filter(pl.col("under") == replayed["under"][0].to_list())["point"]
-    return frame.filter(pl.col("point").is_in(whole.implode())), replayed.height - len(whole)
+    replays = frame.group_by(*UNDER, "point").agg(pl.col("day").sort()).sort(*UNDER, "point", nulls_last=False)
+    days = max(replays["day"].to_list(), key=len)
+    has: dict[tuple[object, ...], set[str]] = {}
+    for scenario, part in replays.group_by(UNDER, maintain_order=True):
+        has[scenario] = {point for point, its in part.select("point", "day").iter_rows() if its == days}
+    baseline = set(frame.filter(pl.col("baseline"))["point"])
+    able = [points for points in has.values() if baseline <= points] or list(has.values())
+    most = max(able, key=len)  # the first of equals
+    whole = [scenario for scenario, points in has.items() if most <= points]
+    kept = pl.DataFrame(whole, schema={name: frame.schema[name] for name in UNDER}, orient="row")
+    rows = frame.filter(pl.col("point").is_in(list(most))).join(kept, on=UNDER, how="semi", nulls_equal=True)
+    return rows, frame["point"].n_unique() - len(most), len(has) - len(whole)
 
 
 def measured_evidence(
@@ -112,7 +124,7 @@ def measured_evidence(
     InputError
         No row is of these days.
     """
-    rows, left_out = complete_points(frame)
+    rows, *_ = complete_part(frame)
     if days is not None:
         rows = rows.filter(pl.col("day").is_in(list(days)))
         if rows.is_empty():
@@ -130,7 +142,7 @@ def measured_evidence(
     sides = {m.key: m.better for m in metrics} | dict(better or {})
     values = {m.key: _across(np.stack([of[m.key] for of in by_scenario]), across, sides[m.key]) for m in metrics}
     most_seeds = max(part["seed"].n_unique() for part in scenarios)
-    return Evidence(points=points, values=values, days=rows["day"].n_unique(), seeds=most_seeds, left_out=left_out)
+    return Evidence(points=points, values=values, days=rows["day"].n_unique(), seeds=most_seeds)
 
 
 def _weights(dice: np.random.Generator, count: int, resamples: int) -> Array:

@@ -67,6 +67,7 @@ def sweep_content(sweep: Sweep) -> bytes:
 def _plain_stamp(stamp: Mapping[str, Any]) -> dict[str, Any]:
     """Return the stamp with its parts of the kinds that views expect; a part of another kind is left out."""
     kinds = {"traffic": dict, "fleet": dict, "dropped": dict, "varied": list, "models": list, "trace": str, "base_load": float}
+    kinds |= dict.fromkeys(("points", "scenarios", "seeds"), int)
     return {name: value for name, value in stamp.items() if not (name in kinds and not isinstance(value, kinds[name]))}
 
 

@@ -292,7 +292,9 @@ def plan(grid: Grid, baseline: ReplaySettings) -> Plan:
         if grid.points is not None and len(points) > grid.points:
             break
     if first_error is not None and not tried:
-        raise first_error
+        many = "combination, which cannot be tried" if dropped.total() == 1 else "combinations, of which none is left to try"
+        broken = f"{first_error.setting} {first_error.value} {first_error.rule}"
+        raise ConfigError("grid", dropped.total(), f"{many}: {broken}")
     return Plan(
         points=tuple(points.values()),
         scenarios=scenarios,

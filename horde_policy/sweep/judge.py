@@ -14,7 +14,7 @@ import polars as pl
 
 from horde_policy.errors import InputError
 from horde_policy.sweep.axes import SETTINGS
-from horde_policy.sweep.evidence import Across, Evidence, measured_by_block, measured_evidence
+from horde_policy.sweep.evidence import Across, Evidence, complete_part, measured_by_block, measured_evidence
 from horde_policy.sweep.metrics import Array, Metric
 from horde_policy.sweep.noise import LEAST_BLOCKS, Differences, bounds, compared
 from horde_policy.sweep.pareto import front
@@ -134,8 +134,10 @@ class Judgement:
         What it rests on.
     sensitivities, levels
         How much each setting moves the first objective.
-    left_out
-        Points that lack replays.
+    left_out, scenarios_left_out
+        Points, and scenarios (load, fill rule and seed), that lack replays, because the sweep was stopped.
+    rows
+        What was judged: the points and scenarios that are complete.
     evidence, holdout
         The measurements behind it.
     """
@@ -153,6 +155,7 @@ class Judgement:
     sensitivities: tuple[Sensitivity, ...]
     levels: pl.DataFrame
     left_out: int
+    scenarios_left_out: int
     rows: pl.DataFrame = field(repr=False)
     evidence: Evidence = field(repr=False)
     holdout: Evidence | None = field(repr=False)
@@ -234,7 +237,7 @@ def judge(frame: pl.DataFrame, question: Question, *, resamples: int = 400, seed
     InputError
         The sweep has no finished replay of what is asked, a day held out is not among its days, or all of them are held out.
     """
-    rows = narrowed(frame, question)
+    rows, left_out, scenarios_left_out = complete_part(narrowed(frame, question))
     days = sorted(rows["day"].unique().to_list())
     held = default_holdout(days) if question.holdout_days is None else question.holdout_days
     if not set(held) <= set(days):
@@ -256,7 +259,8 @@ def judge(frame: pl.DataFrame, question: Question, *, resamples: int = 400, seed
         seeds=evidence.seeds,
         sensitivities=sensitivities,
         levels=levels,
-        left_out=evidence.left_out,
+        left_out=left_out,
+        scenarios_left_out=scenarios_left_out,
         rows=rows,
         evidence=evidence,
         holdout=holdout,

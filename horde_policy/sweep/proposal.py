@@ -14,9 +14,10 @@ from scipy import stats
 
 from horde_policy.errors import InputError
 from horde_policy.frames.decisions import REQUESTERS, SIZES
+from horde_policy.replay.fill_rule import FillRule
 from horde_policy.settings import ENVIRONMENT_NAMES, ReplaySettings
 from horde_policy.sweep.axes import SETTINGS
-from horde_policy.sweep.evidence import measured_by_block
+from horde_policy.sweep.evidence import UNDER, measured_by_block
 from horde_policy.sweep.judge import Comparison, Decision, Judgement
 from horde_policy.sweep.metrics import PRODUCTION_METRICS
 from horde_policy.sweep.noise import CONFIDENCE, LEAST_BLOCKS
@@ -291,7 +292,7 @@ def _mix(judgement: Judgement) -> TrafficMix:
 def _caveats(
     judgement: Judgement, stamp: Mapping[str, Any], point: str, settings: ReplaySettings, certainty: float
 ) -> tuple[Caveat, ...]:
-    found = [*_on_inputs(judgement, stamp), *_on_evidence(judgement, stamp, point, certainty)]
+    found = [*_partial(judgement, stamp), *_on_inputs(judgement, stamp), *_on_evidence(judgement, stamp, point, certainty)]
     found += [Caveat("edge", {"setting": name, "value": value}) for name, value in _edges(judgement, point)]
     if settings.client == "leave":
         found.append(Caveat("clients_leave"))
@@ -301,17 +302,37 @@ def _caveats(
     return tuple(found)
 
 
+def _partial(judgement: Judgement, stamp: Mapping[str, Any]) -> list[Caveat]:
+    """Return how much of the sweep was judged, if it was not all of it: of what was planned, or else of what was begun."""
+    question = judgement.question
+    scenarios = judgement.rows.select(UNDER).n_unique()
+    points, points_of = judgement.points.height, judgement.points.height + judgement.left_out
+    scenarios_of = scenarios + judgement.scenarios_left_out
+    seeds = int(stamp.get("seeds", 0))
+    if stamp.get("missing"):
+        points_of = max(points_of, int(stamp.get("points", 0)))
+        scenarios_of = max(scenarios_of, judgement.rows.select("load", "fill").n_unique() * seeds)
+        if question.loads is None and question.fills is None:  # else some of those that were planned are not asked about
+            scenarios_of = max(scenarios_of, int(stamp.get("scenarios", 0)))
+    if (points, scenarios) == (points_of, scenarios_of):
+        return []
+    of_what = "seeds" if scenarios_of == seeds else "scenarios"
+    facts = {"points": points, "points_of": points_of, "scenarios": scenarios, "scenarios_of": scenarios_of, "of_what": of_what}
+    return [Caveat("partial", facts)]
+
+
 def _on_inputs(judgement: Judgement, stamp: Mapping[str, Any]) -> list[Caveat]:
     found = []
     if stamp.get("reconstruction"):
         found.append(Caveat("reconstruction"))
     if stamp.get("synthetic"):
         found.append(Caveat("synthetic"))
-    fills = sorted({fill for fill in judgement.rows["fill"].unique().to_list() if fill})
-    named = [str(stamp["traffic"]["fill"])] if "fill" in stamp.get("traffic", {}) else []
+    named = (stamp.get("traffic") or {}).get("fill")
     if not stamp.get("names_everything") or named:
-        found.append(Caveat("fill_rule", {"rules": fills or named}))
-        if len(fills) < 2:
+        # what no rule of the grid fills was filled by the rule that the traffic names, or else by the usual one
+        rules = sorted({str(fill or named or FillRule()) for fill in judgement.rows["fill"].unique().to_list()})
+        found.append(Caveat("fill_rule", {"rules": rules}))
+        if len(rules) < 2:
             found.append(Caveat("one_fill_rule"))
     if not stamp.get("dated", True):
         found.append(Caveat("undated"))
@@ -345,8 +366,6 @@ def _on_evidence(judgement: Judgement, stamp: Mapping[str, Any], point: str, cer
             found.append(Caveat("holdout_disagrees", facts))
     if judgement.seeds == 1:
         found.append(Caveat("one_seed"))
-    if judgement.left_out:
-        found.append(Caveat("left_out", {"points": judgement.left_out}))
     if stamp.get("dropped"):
         found.append(Caveat("dropped", {"reasons": dict(stamp["dropped"])}))
     return found

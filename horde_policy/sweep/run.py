@@ -277,6 +277,7 @@ def _assembled(inputs: SweepInputs, digest: str, plan: Plan, tasks: Sequence[Tas
         "varied": list(plan.varied),
         "points": len(plan.points),
         "scenarios": len(plan.scenarios),
+        "seeds": len({scenario.seed for scenario in plan.scenarios}),
         "dropped": dict(plan.dropped),
         "missing": len(tasks) - len(rows),
         "models": list(model_groups(inputs.fleet)),

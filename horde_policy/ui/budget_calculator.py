@@ -103,6 +103,9 @@ def _held(body: str, state: BudgetState, table: PriceTable) -> tuple[Reservation
         refusal = f"The table has no price for {ask.model}, and a missing price is not zero. Below it is priced as {model}."
     held = reserve_cost(ask, price, output_tokens=state.reserve_tokens)
     notes = [f"Read as {ask.api}; {ask.body_bytes:,} bytes; {_limit_words(held)}."]
+    by_shape = words.shape_sentence(ask.api)
+    if by_shape is not None:
+        notes.append(by_shape)
     if held.unseen:
         notes.append("Not in the input estimate, since the body only refers to it: " + ", ".join(held.unseen) + ".")
     return held, refusal, notes

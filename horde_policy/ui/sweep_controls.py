@@ -21,7 +21,7 @@ from horde_policy.views.sweep_form import FIELDS, field_texts, grid_of, problem_
 from horde_policy.views.sweep_link import ORIGIN
 from horde_policy.views.sweep_state import DEMO_FLEET, MOST_COPIES, SweepAsked
 from horde_policy.views.sweep_words import SETTING_WORDS, setting_value
-from horde_policy.views.text import count, escape_markdown, visible
+from horde_policy.views.text import count, count_of, escape_markdown, visible
 
 __all__ = ["go_on", "show_sweeps", "write_asked"]
 
@@ -271,11 +271,12 @@ def _start(state: ViewState, desk: SweepDesk, *, blocked: bool) -> None:
         inputs, planned = inputs_and_plan(library, wanted, None if looked is None else looked.snapshot)
     except HordePolicyError as error:
         st.error(escape_markdown(str(error)), title="This sweep cannot be started", icon=":material/block:")
+        st.button("Start the sweep", key="sweep.start", type="primary", icon=":material/play_arrow:", disabled=True)
         return
     words = (
-        f"{count(len(planned.points))} settings, those in force among them, under {count(len(planned.scenarios))} "
-        f"scenario{'s' if len(planned.scenarios) > 1 else ''}: {count(planned.replays)} replays, "
-        f"{count(requests_of(inputs, planned))} requests in all."
+        f"{count_of(len(planned.points), 'setting')}, those in force among them, under "
+        f"{count_of(len(planned.scenarios), 'scenario')}: {count_of(planned.replays, 'replay')}, "
+        f"{count_of(requests_of(inputs, planned), 'request')} in all."
     )
     st.markdown(words)
     for reason, number in planned.dropped.items():

@@ -13,7 +13,7 @@ from horde_policy.budget.reservation import Reservation
 from horde_policy.budget.simulate import BudgetReplay
 from horde_policy.views.budget_inputs import PricedRequests
 from horde_policy.views.grid import Column, Row
-from horde_policy.views.text import NOT_REPORTED, count, ratio, visible
+from horde_policy.views.text import NOT_REPORTED, count, count_of, ratio, visible
 
 __all__ = [
     "ALTERNATIVE_WORDS",
@@ -33,6 +33,7 @@ __all__ = [
     "rules_markdown",
     "setting_name",
     "setting_rows",
+    "shape_sentence",
     "shown_settings",
     "summary_row",
     "unpriced_note",
@@ -129,7 +130,7 @@ def inputs_words(requests: PricedRequests, table: str, source: str) -> list[tupl
     """Return what stands on every result, as name and words."""
     assumed = ", ".join(requests.assumed) if requests.assumed else "nothing: the file says it all"
     return [
-        ("Requests", f"{visible(requests.title)}: {count(requests.frame.height)} requests"),
+        ("Requests", f"{visible(requests.title)}: {count_of(requests.frame.height, 'request')}"),
         ("Assumed (synthetic)" if requests.assumed else "Assumed", assumed),
         ("Prices", f"{table}: {source}"),
     ]
@@ -260,6 +261,20 @@ def exact_usd(pico: int) -> str:
     """
     whole, part = divmod(pico, 10**12)
     return f"{whole:,}" + (f".{part:012d}".rstrip("0") if part else "")
+
+
+def shape_sentence(api: str) -> str | None:
+    """Return what a body that names no route leaves open; null where its shape tells the API.
+
+    >>> shape_sentence("chat") is None, shape_sentence("completions")[:42]
+    (True, 'Held as completions by its shape alone: sh')
+    """
+    if api not in ("completions", "responses"):
+        return None
+    return (
+        f"Held as {api} by its shape alone: short bodies of embeddings, images and speech look the same and are not covered; "
+        "budget explain --route tells them apart."
+    )
 
 
 def worst_sentences(held: Reservation, alike: int) -> list[str]:

@@ -22,13 +22,14 @@ from horde_policy.views.sweep_words import (
     VERDICTS,
     constraint_words,
     days_words,
+    difference_words,
+    effect_words,
     figure_words,
     metric_words,
     objective_words,
-    width_words,
     with_bounds,
 )
-from horde_policy.views.text import code_span, count, escape_html, instant, ratio, visible
+from horde_policy.views.text import code_span, count_of, escape_html, instant, ratio, visible
 
 __all__ = ["proposal_html", "proposal_markdown", "proposal_name"]
 
@@ -122,7 +123,7 @@ def proposal_html(proposal: Proposal, *, made_at: datetime) -> str:
 def _blocks(proposal: Proposal, made_at: datetime) -> list[Block]:
     blocks: list[Block] = [
         Heading(1, headline(proposal)),
-        Paragraph((f"Made {instant(made_at)} from a sweep of {count(proposal.tried)} settings.",)),
+        Paragraph((f"Made {instant(made_at)} from a sweep of {count_of(proposal.tried, 'setting')}.",)),
     ]
     if proposal.stamp.get("synthetic"):
         blocks.append(Paragraph(("Traffic or fleet are synthetic: the figures show the method, not the horde.",), strong=True))
@@ -176,14 +177,13 @@ def _comparison_table(proposal: Proposal) -> Table:
 
 def _comparison_row(comparison: Comparison) -> tuple[str, ...]:
     metric = METRICS[comparison.metric]
-    difference = comparison.difference
-    if difference is None:
-        apart = figure_words(metric, None)
-    elif metric.unit == "share":
-        apart = f"{difference * 100:+.2g} points {width_words(metric, comparison.difference_half_width)}"
-    else:
-        sign = "+" if difference > 0 else "−" if difference < 0 else ""
-        apart = f"{sign}{figure_words(metric, abs(difference))} {width_words(metric, comparison.difference_half_width)}"
+    apart = difference_words(
+        metric,
+        comparison.difference,
+        comparison.difference_half_width,
+        comparison.baseline_low,
+        comparison.baseline_high,
+    )
     return (
         metric_words(metric),
         with_bounds(metric, comparison.baseline, comparison.baseline_low, comparison.baseline_high),
@@ -246,8 +246,7 @@ def _sensitivity_table(proposal: Proposal) -> Table:
     for each in proposal.sensitivities:
         verdict = "within the noise" if each.within_noise else "beyond noise"
         share = "—" if each.share is None else ratio(each.share)
-        effect = f"{each.effect * 100:.2g} points" if metric.unit == "share" else figure_words(metric, each.effect)
-        rows.append((SETTING_WORDS[each.setting][0], f"{effect} {width_words(metric, each.half_width)}", share, verdict))
+        rows.append((SETTING_WORDS[each.setting][0], effect_words(metric, each.effect, each.half_width), share, verdict))
     headings = ("Setting", f"{metric_words(metric)}: from its lowest to its highest mean", "Share of all variation", "")
     return Table(headings, tuple(rows))
 
@@ -255,8 +254,8 @@ def _sensitivity_table(proposal: Proposal) -> Table:
 def _rests_on(proposal: Proposal) -> list[Line]:
     stamp = proposal.stamp
     lines: list[Line] = [
-        ("Traffic ", Code(visible(str(stamp.get("trace", "not named")))), f", {count(proposal.mix.requests)} requests replayed "
-         "for each setting, seeds and loads together."),
+        ("Traffic ", Code(visible(str(stamp.get("trace", "not named")))), f", {count_of(proposal.mix.requests, 'request')} "
+         "replayed for each setting, seeds and loads together."),
         (f"Requesters: {_shares(proposal.mix.by_requester)}.",),
         (f"Sizes asked for: {_shares(proposal.mix.by_size)}.",),
     ]  # fmt: skip

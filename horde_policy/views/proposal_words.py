@@ -7,7 +7,7 @@ from horde_policy.sweep.metrics import METRICS, PRODUCTION_METRICS
 from horde_policy.sweep.proposal import Proposal
 from horde_policy.views.replay_runs import settings_words
 from horde_policy.views.sweep_words import SETTING_WORDS, figure_words, setting_value
-from horde_policy.views.text import count, ratio, seconds, visible
+from horde_policy.views.text import count, count_of, ratio, seconds, visible
 
 __all__ = ["CAVEATS", "caveat_sentence", "headline", "refuting_sentences", "summary_sentences"]
 
@@ -84,7 +84,18 @@ def _loads(facts: Facts) -> str:
     return ", ".join(f"{load:g}" for load in facts["loads"])
 
 
+def _partial(facts: Facts) -> str:
+    each = " (load, fill rule and seed)" if facts["of_what"] == "scenarios" and facts["scenarios_of"] > 1 else ""
+    many = count_of(facts["scenarios_of"], facts["of_what"].removesuffix("s"))
+    under = f"{count(facts['scenarios'])} of {many}{each}"
+    made = f"Made from {count(facts['points'])} of {count_of(facts['points_of'], 'setting')} under {under}"
+    if facts["scenarios"] < facts["scenarios_of"]:
+        return f"{made}: the sweep was stopped before the end, and the other {facts['of_what']} are not done for all of them."
+    return f"{made}: the sweep was stopped before the end, and the other settings are not done."
+
+
 CAVEATS: Final[dict[str, Callable[[Facts], str]]] = {
+    "partial": _partial,
     "reconstruction": lambda _: (
         "The traffic is a reconstruction from exported counts: sizes, instants and answers of single requests were drawn."
     ),
@@ -110,7 +121,6 @@ CAVEATS: Final[dict[str, Callable[[Facts], str]]] = {
     "no_holdout": lambda _: "No day was held out: nothing shows how the choice does on days that had no say.",
     "holdout_disagrees": lambda f: f"On the {f['days']} days held out it is better on {f['better']} only.",
     "one_seed": lambda _: "One seed only: nothing shows how much the draws of the fill rule matter.",
-    "left_out": lambda f: f"{count(f['points'])} points were left out because their replays are not all done.",
     "dropped": lambda f: "Combinations were left out: " + "; ".join(f"{k} ({count(n)})" for k, n in f["reasons"].items()) + ".",
     "edge": lambda f: (
         f"{SETTING_WORDS[f['setting']][0]} lies at the edge of what was tried ({setting_value(f['setting'], f['value'])}): the "

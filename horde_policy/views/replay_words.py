@@ -7,7 +7,7 @@ from horde_policy.units import JOB_TIME_LIMIT_S
 from horde_policy.views.grid import Column, Row, name_cell
 from horde_policy.views.replay_results import Compared, Scored, wait_of, waits_table
 from horde_policy.views.replay_runs import CLIENTS, RULES, Run
-from horde_policy.views.text import NOT_REPORTED, count, ratio, seconds, tokens_short, visible
+from horde_policy.views.text import NOT_REPORTED, count, count_of, ratio, seconds, tokens_short, visible
 
 __all__ = [
     "AGREEMENT_COLUMNS",
@@ -67,7 +67,7 @@ def traffic_words(stamp: Stamp) -> str:
     ...                "reconstruction": False, "seed": 0})
     'a: 120 requests, 60 copies superposed (synthetic load)'
     """
-    words = [f"{count(stamp['requests'])} requests"]
+    words = [f"{count_of(stamp['requests'], 'request')}"]
     if stamp["superpose"] > 1:
         words.append(f"{count(stamp['superpose'])} copies superposed (synthetic load)")
     if stamp["thin"] < 1:

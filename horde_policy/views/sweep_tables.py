@@ -21,14 +21,14 @@ from horde_policy.views.sweep_words import (
     constraint_words,
     days_words,
     difference_words,
+    effect_words,
     figure_words,
     fill_words,
     metric_words,
     setting_value,
-    width_words,
     with_bounds,
 )
-from horde_policy.views.text import count, ratio, visible
+from horde_policy.views.text import count_of, ratio, visible
 
 __all__ = [
     "CHECK_COLUMNS",
@@ -50,7 +50,7 @@ INTRODUCTION: Final = (
 )
 
 _FLEET_NEEDS: Final = {"from", "synthetic", "workers", "models", "combined_speed_tok_per_s"}
-_LOUD: Final = ("few_days", "within_noise", "does_not_meet", "not_certain", "no_holdout", "holdout_disagrees", "left_out")
+_LOUD: Final = ("few_days", "within_noise", "does_not_meet", "not_certain", "no_holdout", "holdout_disagrees", "partial")
 """Caveats that stand beside the answer and not only in the proposal."""
 
 
@@ -117,7 +117,7 @@ def rests_on(sweep: Sweep, judgement: Judgement) -> list[tuple[str, str]]:
     found = [
         (
             "Traffic",
-            f"{visible(str(stamp.get('trace', 'not named')))}: {count(requests)} requests a point, all scenarios together",
+            f"{visible(str(stamp.get('trace', 'not named')))}: {count_of(requests, 'request')} a point, all scenarios together",
         ),
         ("Fleet", _fleet(stamp)),
         ("Load", load),
@@ -175,7 +175,7 @@ def compared_rows(judgement: Judgement, point: str) -> list[Row]:
             "metric": metric_words(metric),
             "now": with_bounds(metric, c.baseline, c.baseline_low, c.baseline_high),
             "then": with_bounds(metric, c.point, c.point_low, c.point_high),
-            "apart": difference_words(metric, c.difference, c.difference_half_width),
+            "apart": difference_words(metric, c.difference, c.difference_half_width, c.baseline_low, c.baseline_high),
             "verdict": VERDICTS[c.verdict],
             "better": f"{c.better_days} of {len(judgement.chosen_days)}",
             "held_now": figure_words(metric, c.holdout_baseline),
@@ -229,10 +229,9 @@ def sensitivity_rows(judgement: Judgement) -> list[Row]:
     metric = judgement.question.objectives[0].metric
     rows = []
     for each in judgement.sensitivities:
-        effect = f"{each.effect * 100:.2g} points" if metric.unit == "share" else figure_words(metric, each.effect)
         cells = {
             "setting": SETTING_WORDS[each.setting][0],
-            "effect": f"{effect} {width_words(metric, each.half_width)}",
+            "effect": effect_words(metric, each.effect, each.half_width),
             "share": ratio(each.share),
             "verdict": "within the noise" if each.within_noise else "beyond noise",
         }

@@ -1,4 +1,4 @@
-"""A sweep's figures as people read them: units, bounds of intervals (half widths of differences), verdicts, settings."""
+"""A sweep's figures as people read them: units, bounds of intervals, verdicts, settings."""
 
 from typing import Final
 
@@ -13,12 +13,12 @@ __all__ = [
     "constraint_words",
     "days_words",
     "difference_words",
+    "effect_words",
     "figure_words",
     "fill_words",
     "metric_words",
     "objective_words",
     "setting_value",
-    "width_words",
     "with_bounds",
 ]
 
@@ -85,20 +85,6 @@ def figure_words(metric: Metric | str, value: float | None) -> str:
     return f"{count(value)} tokens a day"
 
 
-def width_words(metric: Metric | str, value: float | None) -> str:
-    """Return half the width of an interval; that of a share is in percentage points.
-
-    >>> width_words("refused_share", 0.0052), width_words("p90_wait_registered_s", None)
-    ('± 0.52 points', '± —')
-    """
-    unit = _metric(metric).unit
-    if value is None:
-        return f"± {NOT_REPORTED}"
-    if unit == "share":
-        return f"± {value * 100:.2g} points"
-    return f"± {value:.1f} s" if unit == "s" else f"± {count(value)}"
-
-
 def with_bounds(metric: Metric | str, value: float | None, low: float | None, high: float | None) -> str:
     """Return a figure with both bounds of its interval, where they are known.
 
@@ -110,17 +96,58 @@ def with_bounds(metric: Metric | str, value: float | None, low: float | None, hi
     return f"{figure_words(metric, value)} ({figure_words(metric, low)} to {figure_words(metric, high)})"
 
 
-def difference_words(metric: Metric | str, value: float | None, half_width: float | None) -> str:
-    """Return a difference with its sign and half the width of its interval; that of shares is in percentage points.
+def _size(metric: Metric, value: float) -> str:
+    """Return the size of a difference; that of shares is in percentage points."""
+    if metric.unit != "share":
+        return figure_words(metric, value)
+    return f"{value * 100:.2g} points" if value < 0.995 else f"{value * 100:.0f} points"
 
-    >>> difference_words("refused_share", -0.021, 0.004), difference_words("p90_wait_registered_s", 12.0, None)
-    ('−2.1 points ± 0.4 points', '+12.0 s ± —')
+
+def _signed(metric: Metric, value: float) -> str:
+    return ("+" if value > 0 else "−" if value < 0 else "") + _size(metric, abs(value))
+
+
+def difference_words(
+    metric: Metric | str,
+    value: float | None,
+    half_width: float | None,
+    baseline_low: float | None,
+    baseline_high: float | None,
+) -> str:
+    """Return a difference from the baseline with its sign and both bounds of its interval, where they are known.
+
+    No figure is below 0 and no share above 100 %, so a bound goes no further than from the baseline's own bounds to there.
+
+    >>> difference_words("refused_share", -0.021, 0.004, 0.05, 0.07)
+    '−2.1 points (from −2.5 points to −1.7 points)'
+    >>> difference_words("refused_share", 0.13, 0.43, 0.01, 0.04)
+    '+13 points (from −4 points to +56 points)'
+    >>> difference_words("p90_wait_registered_s", 12.0, None, None, None)
+    '+12.0 s (bounds not known)'
     """
+    metric = _metric(metric)
     if value is None:
         return NOT_REPORTED
-    sign = "+" if value > 0 else "−" if value < 0 else ""
-    size = f"{abs(value) * 100:.2g} points" if _metric(metric).unit == "share" else figure_words(metric, abs(value))
-    return f"{sign}{size} {width_words(metric, half_width)}"
+    if half_width is None or baseline_low is None or baseline_high is None:
+        return f"{_signed(metric, value)} (bounds not known)"
+    low, high = max(value - half_width, -baseline_high), value + half_width
+    if metric.unit == "share":
+        high = min(high, 1 - baseline_low)
+    return f"{_signed(metric, value)} (from {_signed(metric, low)} to {_signed(metric, high)})"
+
+
+def effect_words(metric: Metric | str, value: float, half_width: float | None) -> str:
+    """Return by how much a setting moves a figure, with both bounds of the interval, where they are known.
+
+    >>> effect_words("refused_share", 0.3, 0.4), effect_words("p90_wait_registered_s", 9.0, None)
+    ('30 points (from 0 points to 70 points)', '9.0 s (bounds not known)')
+    """
+    metric = _metric(metric)
+    if half_width is None:
+        return f"{_size(metric, value)} (bounds not known)"
+    most = 1.0 if metric.unit == "share" else float("inf")
+    low, high = max(value - half_width, 0.0), min(value + half_width, most)
+    return f"{_size(metric, value)} (from {_size(metric, low)} to {_size(metric, high)})"
 
 
 def fill_words(fill: str | None) -> str:

@@ -234,6 +234,13 @@ def test_a_body_that_is_none_is_an_error_and_no_hold(app: NewApp, body: str, wor
     assert not shown.has_part("budget.lines")
 
 
+@pytest.mark.parametrize(("field", "api"), [("input", "responses"), ("prompt", "completions"), ("messages", None)])
+def test_what_only_the_shape_tells_is_said(app: NewApp, field: str, api: str | None) -> None:
+    shown = calculated(app().open("budget", **SMALL), json.dumps({"model": "large", field: []}))
+    assert ("Held as " in said(shown)) == (api is not None)
+    assert api is None or f"Held as {api} by its shape alone" in said(shown)
+
+
 def test_a_request_without_a_limit_is_unbounded_in_words(app: NewApp) -> None:
     shown = calculated(app().open("budget", **SMALL), json.dumps({"model": HOSTILE, "messages": []}))
     assert "20 open like it: unbounded, since there is no output limit" in said(shown)

@@ -177,7 +177,9 @@ def test_what_makes_no_sense_is_refused_under_its_field_and_cannot_be_started(ap
     assert "without thousands separators" in errors(shown)[0]
     shown.test.text_input(key="sweep.field.ceiling_tokens").set_value("256").run()
     shown.test.text_input(key="sweep.field.floor_tokens").set_value("512").run()
-    assert "must not be above ceiling_tokens" in errors(shown)[0], "a grid of nothing but nonsense"
+    told = "1 combination, which cannot be tried: floor_tokens 512 must not be above ceiling_tokens, which is 256"
+    assert errors(shown) == [f"setting grid: {told}"], "a grid of nothing but nonsense"
+    assert shown.test.button(key="sweep.start").disabled, "the button stays"
 
 
 def test_a_drawn_search_asks_for_its_points(app: NewApp) -> None:

@@ -246,11 +246,27 @@ def test_a_public_trace_is_replayed_with_two_price_tables(tmp_path: Path, capsys
         assert rule in refused(capsys, *common, "--prices", PRICES, wrong, "much")
 
 
+def test_explain_says_that_a_request_is_unbounded_once_and_a_model_that_is_not_named_without_a_none(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    body = tmp_path / "body.json"
+    body.write_text(json.dumps({"model": "large", "messages": []}))
+    assert run_text(capsys, "explain", body, "--prices", PRICES).count("can cost beyond the hold") == 1
+    body.write_text(json.dumps({"model": "large", "messages": [], "max_tokens": 100_000}))
+    assert run_text(capsys, "explain", body, "--prices", PRICES).count("can cost beyond the hold") == 2
+    body.write_text(json.dumps({"contents": []}))
+    told = refused(capsys, "explain", body, "--prices", PRICES)
+    assert "request body, model: is not named (--model names it)" in told
+    assert "None" not in told
+
+
 @pytest.mark.parametrize("fields", [{"input": "x"}, {"prompt": "x"}])
 def test_explain_says_when_only_the_shape_told_the_api(fields: dict[str, Any], tmp_path: Path, capsys: Capture) -> None:
     body = tmp_path / "body.json"
     body.write_text(json.dumps({"model": "large", **fields}))
-    assert "by its shape alone" in run_text(capsys, "explain", body, "--prices", PRICES)
+    assert f"Held as {'responses' if 'input' in fields else 'completions'} by its shape alone" in run_text(
+        capsys, "explain", body, "--prices", PRICES
+    )
     assert run_json(capsys, "explain", body, "--prices", PRICES)["api_from"] == "shape"
     route = "/v1/responses" if "input" in fields else "/v1/completions"
     assert "by its shape alone" not in run_text(capsys, "explain", body, "--prices", PRICES, "--route", route)

@@ -7,7 +7,10 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -15,7 +18,7 @@ import pytest
 from horde_policy.cli.main import main
 from horde_policy.imports.replay_inputs import stamp_of
 from horde_policy.sweep.files import read_sweep
-from horde_policy.sweep.run import run_sweep
+from horde_policy.sweep.run import Sweep, run_sweep
 from tests.unit.sweep.made import busy_week, inputs_of, planned
 
 ROOT = Path(__file__).parents[3]
@@ -184,3 +187,49 @@ def test_an_interrupt_keeps_what_is_done_and_the_same_command_goes_on(tmp_path: 
     wanted = planned("floor_tokens = {from = 1, to = 20, step = 1}", inputs)
     assert read_sweep(tmp_path / "s.parquet").frame.equals(run_sweep(inputs, wanted).frame)
     assert pl.read_parquet(tmp_path / "s.parquet").height == 21 * 7
+
+
+def test_a_stop_before_anything_is_done_keeps_the_file_that_is_there(
+    files: dict[str, str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = Path(files["--out"])
+    monkeypatch.setattr("horde_policy.cli.sweep._cancelling", lambda: nullcontext(lambda: True))
+    assert sweep(files) == 1
+    told = capsys.readouterr()
+    assert told.err.splitlines()[-1] == f"stopped before any replay was done: there is nothing to judge, and {out} is not written"
+    assert not out.exists()
+    assert not Path(f"{out}.parts").exists()
+    out.write_bytes(b"of an earlier sweep")
+    assert sweep(files) == 1
+    told = capsys.readouterr()
+    assert told.err.splitlines()[-1] == f"stopped before any replay was done: there is nothing to judge, and {out} is as it was"
+    assert out.read_bytes() == b"of an earlier sweep"
+    assert "goes on" not in told.err + told.out
+
+
+@pytest.mark.parametrize("baseline_done", [True, False])
+def test_a_stopped_sweep_is_judged_once_the_settings_in_force_are_replayed(
+    files: dict[str, str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *, baseline_done: bool
+) -> None:
+    def stopped(*given: Any, **more: Any) -> Sweep:
+        whole = run_sweep(*given, **more)
+        part = whole.frame.filter((pl.col("load") == 0.5) & (pl.col("baseline") if baseline_done else ~pl.col("baseline")))
+        return replace(whole, frame=part, missing=9, stamp=dict(whole.stamp) | {"missing": 9})
+
+    monkeypatch.setattr("horde_policy.cli.sweep.run_sweep", stopped)
+    assert sweep(files) == 1
+    told = capsys.readouterr()
+    assert "None" not in told.err + told.out
+    assert ("and judged" in told.err, "the settings in force are not replayed yet" in told.err) == (
+        baseline_done,
+        not baseline_done,
+    )
+    assert ("Made from 1 of 5 settings under 1 of 2 scenarios (load, fill rule and seed)" in told.out) == baseline_done
+
+
+def test_one_of_a_kind_is_told_in_the_singular(files: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    Path(files["--grid"]).write_text("")
+    assert sweep(files) == 0
+    told = capsys.readouterr().err
+    assert "1 point under 1 scenario\n" in told
+    assert "7 rows of 1 point written" in told

@@ -139,8 +139,14 @@ def test_a_product_of_lists_drops_what_makes_no_sense_and_counts_it() -> None:
 
 
 def test_a_grid_of_nothing_but_nonsense_is_refused_with_the_reason() -> None:
-    with pytest.raises(ConfigError, match="setting floor_tokens: 8192 must not be above ceiling_tokens, which is 4096"):
-        plan(parse_grid("floor_tokens = [8192, 9000]"), BASE)
+    broken = "floor_tokens 8192 must not be above ceiling_tokens, which is 4096"
+    for floors, told in (
+        ("[8192, 9000]", "2 combinations, of which none is left to try"),
+        ("8192", "1 combination, which cannot be tried"),
+    ):
+        with pytest.raises(ConfigError) as refused:
+            plan(parse_grid(f"floor_tokens = {floors}"), BASE)
+        assert str(refused.value) == f"setting grid: {told}: {broken}"
 
 
 def test_an_empty_grid_is_the_baseline_alone() -> None:

@@ -335,3 +335,24 @@ def test_a_day_held_out_that_the_sweep_has_not_is_refused() -> None:
     frame = made_frame([ReplaySettings()], lambda *_: {"requests": 10, "unfunded": 10}, days=5)
     with pytest.raises(InputError, match=r"hold-out days: \[5, 99\] must be among the days of the sweep"):
         judge(frame, question("refused share", holdout=(5, 99)))
+
+
+def test_a_stopped_sweep_is_judged_on_what_is_done_for_all() -> None:
+    """One replay of the second seed, whosever it is, takes nothing from what the first seed says."""
+    both = noisy(5, 3, effect=80.0, seeds=2)
+    first = both.filter(pl.col("seed") == 0)
+    asked = question("refused share of unfunded", under=("refused share of unfunded ≤ 110 % of baseline",))
+    alone = judge(first, asked)
+    for point in first["point"].unique():
+        begun = pl.concat([first, both.filter((pl.col("seed") == 1) & (pl.col("point") == point))])
+        answer = judge(begun, asked)
+        assert answer.points.equals(alone.points)
+        assert answer.rows.equals(first), "what is shown by day rests on the same"
+        assert (answer.decision, answer.seeds, answer.left_out, answer.scenarios_left_out) == (alone.decision, 1, 0, 1)
+
+
+def test_a_constraint_without_its_baseline_is_told_without_a_none() -> None:
+    lacks = noisy(3, 1).filter(~pl.col("baseline"))
+    with pytest.raises(InputError) as refused:
+        judge(lacks, question("refused share", under=("expired share ≤ baseline",)))
+    assert str(refused.value) == "constraint, expired share ≤ baseline: needs the baseline, which this sweep lacks"

@@ -1,6 +1,7 @@
 """Metrics of summed counts, against the same said in plain Python."""
 
 import math
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from horde_policy.settings import ReplaySettings
 from horde_policy.sweep.counting import BIN_UPPER_S, BINS, EXPIRED_BIN
-from horde_policy.sweep.evidence import complete_points, measured_by_block, measured_evidence
+from horde_policy.sweep.evidence import complete_part, measured_by_block, measured_evidence
 from horde_policy.sweep.metrics import METRICS, PRODUCTION_METRICS, wait_quantile_s, wait_quantiles_s
 from horde_policy.sweep.results import SWEEP, tally_of
 from horde_policy.sweep.run import run_sweep
@@ -19,6 +20,7 @@ from tests.unit.sweep.made import busy_week, inputs_of, made_frame, planned
 
 BASE = ReplaySettings()
 LOWER = ReplaySettings(floor_tokens=256)
+LOWEST = ReplaySettings(floor_tokens=128)
 DAY = {"requests": 100, "unfunded": 50, "unfunded_refused": 10, "refused": 12, "completed": 80, "expired": 6, "timed_out": 2}
 
 
@@ -143,12 +145,45 @@ def test_several_loads_become_their_mean_or_the_worst() -> None:
         assert found.values[metric.key][1, 0] == pytest.approx(expected + 0.01)
 
 
-def test_points_that_lack_replays_are_left_out_and_counted() -> None:
-    frame = made_frame([BASE, LOWER], lambda *_: DAY, loads=(1.0, 2.0))
-    part = frame.filter((pl.col("point") != LOWER.digest(16)) | (pl.col("load") == 1.0))
-    whole, left_out = complete_points(part)
-    assert whole["point"].unique().to_list() == [BASE.digest(16)]
-    assert left_out == 1
+def stopped(frame: pl.DataFrame, done: Mapping[tuple[float, int], Sequence[ReplaySettings]]) -> pl.DataFrame:
+    """Return the rows of a sweep that was stopped: (load, seed) → the settings whose replays are done."""
+    names = [(load, seed, s.digest(16)) for (load, seed), some in done.items() for s in some]
+    kept = pl.DataFrame(names, schema={name: frame.schema[name] for name in ("load", "seed", "point")}, orient="row")
+    return frame.join(kept, on=["load", "seed", "point"], how="semi")
+
+
+@pytest.mark.parametrize(
+    ("done", "points", "scenarios", "left"),
+    [
+        ({(1.0, 0): [BASE, LOWER, LOWEST]}, {BASE, LOWER, LOWEST}, {(1.0, 0)}, (0, 0)),
+        ({(1.0, 0): [BASE, LOWER, LOWEST], (1.0, 1): [LOWER]}, {BASE, LOWER, LOWEST}, {(1.0, 0)}, (0, 1)),
+        ({(1.0, 0): [BASE, LOWER, LOWEST], (1.0, 1): [BASE]}, {BASE, LOWER, LOWEST}, {(1.0, 0)}, (0, 1)),
+        ({(1.0, 0): [BASE, LOWER], (1.0, 1): [BASE, LOWER, LOWEST]}, {BASE, LOWER, LOWEST}, {(1.0, 1)}, (0, 1)),
+        ({(1.0, 0): [BASE, LOWER], (1.0, 1): [BASE, LOWER], (2.0, 0): [LOWEST]}, {BASE, LOWER}, {(1.0, 0), (1.0, 1)}, (1, 1)),
+        ({(1.0, 0): [LOWER, LOWEST], (1.0, 1): [BASE]}, {BASE}, {(1.0, 1)}, (2, 1)),
+        ({(1.0, 0): [LOWER, LOWEST]}, {LOWER, LOWEST}, {(1.0, 0)}, (0, 0)),
+        ({(1.0, 0): [BASE, LOWER], (2.0, 0): [BASE, LOWEST]}, {BASE, LOWER}, {(1.0, 0)}, (1, 1)),
+    ],
+)
+def test_a_stopped_sweep_gives_up_what_was_only_begun_and_not_what_is_done(
+    done: Mapping[tuple[float, int], Sequence[ReplaySettings]],
+    points: set[ReplaySettings],
+    scenarios: set[tuple[float, int]],
+    left: tuple[int, int],
+) -> None:
+    part = stopped(made_frame([BASE, LOWER, LOWEST], lambda *_: DAY, loads=(1.0, 2.0), seeds=(0, 1)), done)
+    for rows in (part, part.reverse(), part.sample(fraction=1, shuffle=True, seed=3)):
+        whole, *left_out = complete_part(rows)
+        assert set(whole["point"]) == {s.digest(16) for s in points}
+        assert set(whole.select("load", "seed").iter_rows()) == scenarios
+        assert tuple(left_out) == left
+        assert whole.height == len(points) * len(scenarios) * 7
+
+
+def test_a_point_that_lacks_days_is_not_done() -> None:
+    frame = made_frame([BASE, LOWER], lambda *_: DAY)
+    whole, *left = complete_part(frame.filter((pl.col("point") != LOWER.digest(16)) | (pl.col("day") < 5)))
+    assert (whole["point"].unique().to_list(), left) == ([BASE.digest(16)], [1, 0])
 
 
 def test_evidence_of_a_real_sweep_is_that_of_its_rows(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 
 from horde_policy.errors import InputError
+from horde_policy.replay.fill_rule import FillRule
 from horde_policy.settings import ReplaySettings, settings_from_environment
 from horde_policy.sweep.grid import Scenario
 from horde_policy.sweep.judge import Judgement, Question, judge
@@ -201,7 +202,7 @@ def test_every_caveat_has_its_sentence_and_the_right_ones_stand() -> None:
         ("does_not_meet", {}),
         ("not_certain", {"certainty": 0.4}),
         ("holdout_disagrees", {"days": 2, "better": 0}),
-        ("left_out", {"points": 3}),
+        ("partial", {"points": 3, "points_of": 5, "scenarios": 1, "scenarios_of": 2, "of_what": "seeds"}),
     ],
 )
 def test_a_caveats_sentence_says_its_facts(code: str, facts: dict[str, object]) -> None:
@@ -248,7 +249,57 @@ def test_a_choice_that_other_days_do_not_bear_out_says_so() -> None:
     assert found["holdout_disagrees"] == {"days": 2, "better": 0}
 
 
+def test_the_bounds_of_a_difference_are_written_out_and_possible(proposal: Proposal) -> None:
+    wide = tuple(replace(c, difference_half_width=10 * abs(c.difference or 1)) for c in proposal.comparisons)
+    first = wide[0]
+    assert None not in (first.baseline_low, first.baseline_high)
+    lowest, highest = f"−{(first.baseline_high or 0) * 100:.2g} points", f"+{(1 - (first.baseline_low or 0)) * 100:.2g} points"
+    for document in (proposal_markdown, proposal_html):
+        assert f"−18 points (from {lowest} to {highest})" in document(replace(proposal, comparisons=wide), made_at=NOW)
+        assert "±" not in document(proposal, made_at=NOW)
+
+
 def test_the_edge_of_the_grid_is_told(proposal: Proposal) -> None:
     edges = {(c.facts["setting"], c.facts["value"]) for c in proposal.caveats if c.code == "edge"}
     assert edges == {("ceiling_tokens", 2048), ("floor_tokens", 256)}
     assert replace(proposal, picked=True).picked
+
+
+@pytest.mark.parametrize(
+    ("stamp", "fill", "rules"),
+    [
+        ({}, None, [str(FillRule())]),
+        ({"traffic": {}}, None, [str(FillRule())]),
+        ({"traffic": {"fill": "max_length=ladder"}}, None, ["max_length=ladder"]),
+        ({"traffic": {"fill": "max_length=ladder"}}, "max_length=tight", ["max_length=tight"]),
+    ],
+)
+def test_the_fill_rule_in_force_is_always_named(stamp: dict[str, object], fill: str | None, rules: list[str]) -> None:
+    frame = made_frame(SETTINGS, counts, waits=waits).with_columns(pl.lit(fill, pl.String).alias("fill"))
+    made = propose(judge(frame, Question(objectives=(parse_objective("refused share"),))), stamp)
+    assert next(c.facts for c in made.caveats if c.code == "fill_rule") == {"rules": rules}
+    assert f"depend on it more than on the trace: `{rules[0]}`" in proposal_markdown(made, made_at=NOW)
+    assert f"depend on it more than on the trace: <code>{rules[0]}</code>" in proposal_html(made, made_at=NOW)
+
+
+@pytest.mark.parametrize(
+    ("done", "stamp", "told"),
+    [
+        (4, {"missing": 4, "points": 4, "scenarios": 2, "seeds": 2}, "4 of 4 settings under 1 of 2 seeds"),
+        (6, {"missing": 2, "points": 4, "scenarios": 2, "seeds": 2}, "4 of 4 settings under 1 of 2 seeds"),
+        (6, {"missing": 6, "points": 4, "scenarios": 3, "seeds": 3}, "4 of 4 settings under 1 of 3 seeds"),
+        (3, {"missing": 5, "points": 4, "scenarios": 2, "seeds": 2}, "3 of 4 settings under 1 of 2 seeds"),
+        (3, {"missing": 1, "points": 4, "scenarios": 1, "seeds": 1}, "3 of 4 settings under 1 of 1 seed:"),
+        (6, {"missing": 10, "points": 4, "scenarios": 4, "seeds": 2}, "4 of 4 settings under 1 of 4 scenarios (load, fill"),
+        (6, {}, "4 of 4 settings under 1 of 2 scenarios (load, fill rule and seed)"),
+        (8, {"missing": 0, "points": 4, "scenarios": 2, "seeds": 2}, None),
+    ],
+)
+def test_a_proposal_of_a_part_says_so(done: int, stamp: dict[str, int], told: str | None) -> None:
+    whole = made_frame(SETTINGS, counts, seeds=(0, 1), waits=waits)
+    part = whole.head(done * 7)
+    made = propose(judge(part, Question(objectives=(parse_objective("refused share"),))), stamp)
+    assert [c.code for c in made.caveats if c.code == "partial"] == ([] if told is None else ["partial"])
+    for document in (proposal_markdown(made, made_at=NOW), proposal_html(made, made_at=NOW)):
+        assert ("stopped before the end" in document) == (told is not None)
+        assert told is None or f"Made from {told}" in document
