@@ -3,7 +3,7 @@
 Everything returned is plain text, in which a name from the network may stand: whoever shows it escapes it for its surface.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -243,8 +243,19 @@ def _estimates(finding: Finding) -> _Text:
         "honest": f"Up to {mark} the estimates held: {said}.",
         "optimistic": f"The estimates promised too much at {mark}: {said}.",
         "pessimistic": f"The estimates were too pessimistic at {mark}: {said}.",
+        "undecided": f"Whether the estimates held up to {mark} cannot be told: {said}.",
     }
-    return verdicts[figures["off"]], details
+    why = (_undecided(figures["around"], mark),) if figures["off"] == "undecided" else ()
+    return verdicts[figures["off"]], (*why, *details)
+
+
+def _undecided(around: Mapping[str, Bounds], mark: str) -> str:
+    """Return why the counts do not decide whether estimates held at a mark."""
+    names = {"estimated": "estimates", "measured": "measured waits"}
+    told = [f"{bounds_text(waits)} {names[kind]}" for kind, waits in around.items() if waits.high > 0]
+    if not told:
+        return "The counts themselves are not known well enough."
+    return f"{' and '.join(told)} lie in buckets that begin below {mark} and end above it: {mark} bounds none of these buckets."
 
 
 def _apart(counts: Bounds, sampling: Bounds) -> str:
