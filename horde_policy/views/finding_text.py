@@ -3,7 +3,7 @@
 Everything returned is plain text, in which a name from the network may stand: whoever shows it escapes it for its surface.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -31,6 +31,8 @@ __all__ = [
     "SEVERITY_WORDS",
     "TEXTS",
     "FindingText",
+    "cut_short_details",
+    "cut_short_text",
     "finding_text",
     "funded_details",
     "funded_sentence",
@@ -415,6 +417,33 @@ def _uncovered(finding: Finding) -> _Text:
     return f"No export covers {age(finding.figures['uncovered_s'])}{part}: what was counted then is lost.", ()
 
 
+def cut_short_text(problems: Sequence[Problem]) -> str:
+    """Return which exports end early, and what that means for the figures; may hold hostile text.
+
+    >>> cut_short_text([Problem("damaged", "a.gz", "the gzip packing ends early; what was read before that is used")])
+    'a.gz ends early: what came before is shown, and nobody can tell what is missing'
+    """
+    names = list(dict.fromkeys(problem.subject for problem in problems))
+    who = f"{visible(names[0])} ends" if len(names) == 1 else f"{count(len(names))} exports end"
+    return f"{who} early: what came before is shown, and nobody can tell what is missing"
+
+
+MOST_CUT = 5
+"""So many words on exports that end early are told one by one."""
+
+
+def cut_short_details(problems: Sequence[Problem]) -> tuple[str, ...]:
+    """Return one line for each word on an export that ends early, and how many more there are; may hold hostile text."""
+    told = tuple(visible(f"{problem.subject}: {problem.text}.") for problem in problems[:MOST_CUT])
+    more = len(problems) - MOST_CUT
+    return told if more <= 0 else (*told, f"And {count(more)} more.")
+
+
+def _cut_short(finding: Finding) -> _Text:
+    problems: tuple[Problem, ...] = finding.figures["problems"]
+    return f"{cut_short_text(problems)}.", cut_short_details(problems)
+
+
 def _problem(finding: Finding) -> _Text:
     problem: Problem = finding.figures["problem"]
     subject = "" if problem.text.startswith(problem.subject) else f"{problem.subject}: "
@@ -447,6 +476,7 @@ TEXTS: dict[str, Callable[[Finding], _Text]] = {
     "one_scrape": _one_scrape,
     "short": _short,
     "uncovered": _uncovered,
+    "cut_short": _cut_short,
     "problem": _problem,
     "more_problems": _more_problems,
     "data_clean": _clean,

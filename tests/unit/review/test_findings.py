@@ -121,6 +121,21 @@ def test_estimates_are_held_against_what_was_measured(factor: float, off: str) -
         assert set(found.values()) == {"honest"}
 
 
+def test_an_export_that_ends_early_stands_before_everything_else() -> None:
+    cut = (Problem("damaged", "a.gz", "the gzip packing ends early"), Problem("truncated", "a.gz", "the last line is cut off"))
+    other = Problem("unknown_word", "b.txt", "is no word")
+    made = replace(made_week(settings=AllowanceSettings(ceiling_tokens=2048)), problems=(other, *cut))
+    week = review_week(made, DEFAULT)
+    assert [finding.severity for finding in week.findings[:2]] == ["bad", "wrong"]
+    assert week.findings[0].code == "cut_short"
+    assert week.findings[0].figures["problems"] == cut
+    assert week.sections[-1].findings[0] == week.findings[0]
+    assert [finding.figures["problem"] for finding in by_code(week, "problem")] == [other]
+    assert finding_text(week.findings[0]).sentence.startswith("a.gz ends early: what came before is shown")
+    two = review_week(replace(NOTHING, problems=(*cut, replace(cut[0], subject="c.gz"))), DEFAULT)
+    assert finding_text(two.findings[0]).sentence.startswith("2 exports end early")
+
+
 def test_the_verdict_answers_the_question_that_is_asked() -> None:
     made = made_week()
     strict, lax = (review_week(made, DEFAULT, question=Question(above=above, ratio=1.0)) for above in (0.0, 0.99))
