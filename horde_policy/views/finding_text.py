@@ -137,7 +137,8 @@ def _figure(finding: Finding) -> tuple[str, str]:
         return share_range_text(over.low, over.high), f"95 %: {share_range_text(sampling.low, sampling.high)}"
     if finding.code == "would_gain":
         gained = figures["gained"]
-        return bounds_text(gained), "exact: the buckets decide it" if gained.exact else "bounds: the buckets do not decide it"
+        decided = "exact where slow workers are allowed: the buckets decide it"
+        return bounds_text(gained), decided if gained.exact else "bounds: the buckets do not decide it"
     if finding.code == "allowance_agrees":
         return f"{count(figures['gap'])} off", ratio(figures["gap_share"])
     return "", ""
@@ -367,8 +368,12 @@ def _would_gain(finding: Finding) -> _Text:
     gained, held = figures["gained"], figures["held"]
     how_many = f"all {bounds_text(held)}" if gained == held else f"{bounds_text(gained)} of the {bounds_text(held)}"
     sentence = f"A {setting} of {value} tokens would free {how_many} requests for {size} tokens that were not free."
-    detail = "With the waits as they were: what is freed queues too, which only a replay shows."
-    return sentence, (detail,)
+    details = (
+        "With the waits as they were: what is freed queues too, which only a replay shows.",
+        "If slow workers are allowed, as by default: a request without them holds its kudos whatever the allowance (A20), and "
+        "the counts do not tell which those are.",
+    )
+    return sentence, details
 
 
 def _nobody_gains(finding: Finding) -> _Text:

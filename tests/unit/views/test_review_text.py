@@ -86,6 +86,14 @@ def test_sentences_are_whole_and_carry_their_figures(some_weeks: list[Week]) -> 
             assert text.n.startswith("n = ")
 
 
+def test_a_tried_change_names_the_condition_that_counts_do_not_tell(some_weeks: list[Week]) -> None:
+    found = [finding for week in some_weeks for finding in week.findings if finding.code == "would_gain"]
+    assert any(finding.figures["gained"].exact for finding in found)
+    for text in (finding_text(finding) for finding in found):
+        assert any("slow workers are allowed" in detail and "A20" in detail for detail in text.details)
+        assert text.interval.startswith("bounds: ") or "where slow workers are allowed" in text.interval
+
+
 def test_every_word_for_machines_has_one_for_people(some_weeks: list[Week]) -> None:
     assert set(SECTION_TITLES) == set(SECTIONS)
     assert set(SEVERITY_WORDS) == set(SEVERITIES)
