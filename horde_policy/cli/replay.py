@@ -21,6 +21,7 @@ from horde_policy.replay.engine import replay as replayed
 from horde_policy.replay.fleets import Fleet, moved_to
 from horde_policy.replay.score import summary
 from horde_policy.replay.sent import sent_requests
+from horde_policy.replay.unserved import unserved, unserved_notes
 from horde_policy.settings import ReplaySettings, load_settings
 
 __all__ = ["register"]
@@ -51,16 +52,18 @@ def replay(
     if move_fleet:
         workers = moved_with(workers, sent)
     absent = absence_notes(sent.frame, workers.frame)
+    lost = unserved(sent.frame, workers.frame)
+    unasked = unserved_notes(sent.frame.height, lost) if workers.frame.height else ()
     with _progress() as told:
         run = replayed(sent.frame, workers.frame, in_force, progress=told)
     figures = summary(sent_requests(run, sent.frame, workers.frame, in_force), sent.frame, in_force)
     inputs = {"traffic": _origin(traffic, sent), "fleet": _origin(fleet, workers)}
     write_parquet(out, run, {"kind": "run", **inputs, "settings": figures["settings"]})
-    print_notes([f"{p.level}: {p.subject}: {p.text}" for p in (*sent.problems, *workers.problems, *absent)])
+    print_notes([f"{p.level}: {p.subject}: {p.text}" for p in (*sent.problems, *workers.problems, *absent, *unasked)])
     if any(p.level == "problem" for p in absent) and workers.frame.height and not move_fleet:
         print_notes(["note: --move-fleet moves the fleet to the traffic's first day"])
     print_notes([f"{run.height} requests written to {out}"])
-    print(json.dumps(inputs | figures, indent=None if as_json else 2, allow_nan=False))
+    print(json.dumps(inputs | figures | {"of_unserved_models": lost}, indent=None if as_json else 2, allow_nan=False))
 
 
 def moved_with(workers: ReplayInput, sent: ReplayInput) -> ReplayInput:

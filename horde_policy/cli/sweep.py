@@ -22,10 +22,11 @@ from horde_policy.cli.replay_options import FleetOption, MoveOption
 from horde_policy.cli.settings_option import SetOption, SettingsOption
 from horde_policy.cli.traffic_options import ModelsFromOption, weights_for
 from horde_policy.clock import SystemClock
-from horde_policy.errors import InputError
+from horde_policy.errors import InputError, Problem
 from horde_policy.imports.replay_inputs import absence_notes
 from horde_policy.replay.fill import ModelWeights
 from horde_policy.replay.fill_rule import FillRule
+from horde_policy.replay.unserved import unserved, unserved_notes
 from horde_policy.settings import ReplaySettings, load_settings
 from horde_policy.sweep.cluster import Cluster
 from horde_policy.sweep.grid import Plan, load_grid, plan
@@ -120,7 +121,7 @@ def sweep(
     inputs = load_inputs(traffic, fleet, _weights(typed.fills, models_from), move_fleet=move_fleet)
     wanted = check_plan(plan(typed, baseline), inputs)
     _check_held_out(question, wanted, inputs)
-    problems = (*inputs.trace.problems, *absence_notes(inputs.trace.frame, inputs.fleet))
+    problems = (*inputs.trace.problems, *absence_notes(inputs.trace.frame, inputs.fleet), *_unserved(inputs))
     print_notes([*(f"{p.level}: {p.subject}: {p.text}" for p in problems), *_plan_notes(wanted)])
     parts = Parts(out.with_name(f"{out.name}.parts"))
     with _cancelling() as cancel, _progress() as told:
@@ -144,6 +145,14 @@ def sweep(
         _tell(found, question, proposal, as_json=as_json)
     if found.missing:
         raise typer.Exit(EXIT_INTERRUPTED)
+
+
+def _unserved(inputs: SweepInputs) -> tuple[Problem, ...]:
+    """Return a word on requests of models that no worker serves, where the traffic itself names its models."""
+    frame = inputs.trace.frame
+    if "models" not in frame.columns or frame["models"].null_count() or inputs.fleet.is_empty():
+        return ()
+    return unserved_notes(frame.height, unserved(frame, inputs.fleet))
 
 
 def _check_document_path(path: Path | None) -> None:

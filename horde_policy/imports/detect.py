@@ -39,6 +39,12 @@ def detect(head: bytes, name: str) -> Form:
         return "exposition"
     if _is_csv(start):
         return "grafana_csv"
+    if start.startswith(b"#") and all(not line.strip() or line.lstrip().startswith(b"#") for line in start.split(b"\n")):
+        rule = (
+            "bytes of comments come first, without a sample or a # HELP or # TYPE line: a text exposition has one of them by "
+            "then, so the rest is not unpacked"
+        )
+        raise InputError("export", name, len(head), rule)
     if _is_otlp_proto(head):
         return "otlp_proto"
     rule = (

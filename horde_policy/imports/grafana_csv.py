@@ -132,13 +132,14 @@ def read_grafana_csv(content: Unpacked, log: ReadLog) -> RunBuilder:
     if first.lower().startswith("sep="):
         separator, first = first.strip()[4:5] or ",", next(text, "")
     separator = separator or max("\t;,", key=_outside_quotes(first).count)
+    number = 0
     try:
         for number, row in enumerate(csv.reader(_with(first, text), delimiter=separator), start=1):
             reader.row(number, row)
     except csv.Error as error:
         raise InputError("export", log.file.name, "CSV", f"cannot be read: {error}") from error
     reader.flush()
-    if content.damage is not None:
+    if content.damage is not None or reader.short_row == number:
         log.problem("truncated", "the file ends early; its last row may be incomplete")
     return reader.builder
 
@@ -184,6 +185,7 @@ class _Tables:
         self._t: list[int] = []
         self._value: list[float] = []
         self._rounded = 0
+        self.short_row: int | None = None
 
     def row(self, number: int, row: list[str]) -> None:
         """Take a header or a row of values."""
@@ -246,7 +248,8 @@ class _Tables:
         where = f"{self.log.file.name}, row {number}"
         if len(row) < table.width:
             self.log.skip("a row that is too short", "(row)")
-            self.log.problem("truncated", f"row {number} has {len(row)} of {table.width} cells and is left out")
+            self.short_row = number
+            self.log.problem("short_row", f"row {number} has {len(row)} of {table.width} cells and is left out")
             return
         try:
             t = instant_of(row[table.time], self.log.mapping.time_zone)

@@ -93,25 +93,33 @@ def row_notes(trace: pl.DataFrame, published: pl.DataFrame, format_name: str, kn
         yield from _batches(published[known.created])
     failed = int(trace["failed"].sum())
     if failed:
-        yield _note("failed", "output_tokens", f"{failed} rows have no output: kept as arrivals that take no work")
+        yield _note("failed", "output_tokens", f"{_rows_have(failed)} no output: kept as arrivals that take no work")
     tiny = int(trace["output_tokens"].is_between(1, 3).sum())
     if tiny:
-        yield _note("tiny_outputs", "output_tokens", f"{tiny} rows have 1 to 3 output tokens")
+        yield _note("tiny_outputs", "output_tokens", f"{_rows_have(tiny)} 1 to 3 output tokens")
     if format_name == "ragpulse":
         test = rows - int(trace["client"].str.contains(USUAL_SESSION).sum())
         if test:
-            yield _note("test_traffic", "session_id", f"{test} rows look like test traffic by their session: kept")
+            look = "1 row looks" if test == 1 else f"{test} rows look"
+            yield _note("test_traffic", "session_id", f"{look} like test traffic by session: kept")
     if not known.dated:
         yield _note("assumed_date", "created", "the trace has no date: only the time since its start means something")
     if trace["chat"].null_count() == rows:
         yield _note("chat_unknown", "chat", "neither the rows nor the file's name say whether these are chats")
 
 
+def _rows_have(number: int) -> str:
+    return "1 row has" if number == 1 else f"{number} rows have"
+
+
 def doubled(frame: pl.DataFrame) -> Iterator[Problem]:
     """Yield a problem when the second half of the rows, in file order, repeats the first."""
     half, odd = divmod(frame.height, 2)
     if half and not odd and frame.head(half).equals(frame.tail(half)):
-        text = f"rows {half} to {frame.height - 1} repeat the rows before them: the file was doubled, its load counts twice"
+        if half == 1:
+            text = "row 1 repeats the row before it: the file may be doubled, then its load counts twice"
+        else:
+            text = f"rows {half} to {frame.height - 1} repeat the rows before them: the file was doubled, its load counts twice"
         yield Problem("doubled", "rows", text)
 
 
@@ -124,7 +132,8 @@ def _repeats(trace: pl.DataFrame) -> Iterator[Problem]:
     )
     again = tied.height - tied.n_unique()
     if again and not found:
-        yield _note("repeated_rows", "rows", f"{again} rows are equal to a row before them in all that the trace tells: kept")
+        rows = "1 row is equal to a row before it" if again == 1 else f"{again} rows are equal to a row before them"
+        yield _note("repeated_rows", "rows", f"{rows} in all that the trace tells: kept")
 
 
 def _batches(milliseconds: pl.Series) -> Iterator[Problem]:

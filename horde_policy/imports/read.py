@@ -149,7 +149,8 @@ def read_samples(
     problems = [Problem("unreadable_file", name, f"left out: {error}") for name, error in refused]
     problems += [problem for one in found for problem in one]
     if everything.conflicts:
-        text = f"{everything.conflicts} samples give a series two values at one time; the larger was kept"
+        named = "1 sample gives" if everything.conflicts == 1 else f"{everything.conflicts:,} samples give"
+        text = f"{named} a series two values at one time; the larger was kept"
         problems.append(Problem("conflict", "all files", text))
     return everything, tuple(files), tuple(problems)
 

@@ -210,7 +210,8 @@ class ReadLog:
                 else:
                     words[subject, text] += builder.points.get(number, 0)
         for (dimension, text), count in words.items():
-            rule = f"{shown(text)} is no word of the rule for {dimension}; {count} samples count without it"
+            samples = "1 sample counts" if count == 1 else f"{count:,} samples count"
+            rule = f"{shown(text)} is no word of the rule for {dimension}; {samples} without it"
             self.problem("unknown_word", rule)
         return FileReport(
             name=self.file.name,

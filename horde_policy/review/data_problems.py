@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import polars as pl
 
+from horde_policy.errors import Problem
 from horde_policy.review.cells import rule_counts
 from horde_policy.review.decompose import WORDS, rate
 from horde_policy.review.exported import Exported
@@ -11,7 +12,7 @@ from horde_policy.review.finding import Finding, Severity, Target
 from horde_policy.review.sampling import LEVEL, Bounds, Share, share_of
 from horde_policy.settings import AllowanceSettings
 
-__all__ = ["data_findings"]
+__all__ = ["cut_short", "data_findings"]
 
 IMPOSSIBLE_IS_WRONG = 0.01
 """From this share of all decisions on, cells that cannot be mean that something is wrong: the settings are others, or a bug."""
@@ -25,6 +26,14 @@ WHOLE_WEEK = timedelta(days=6, hours=12)
 """What is shorter is told as shorter than a week."""
 
 
+def cut_short(exported: Exported) -> tuple[Problem, ...]:
+    """Return the problems that say that an export ends early or is damaged, so that only what came before could be read."""
+    return tuple(problem for problem in exported.problems if problem.code in _CUT)
+
+
+_CUT = frozenset({"damaged", "truncated"})
+
+
 def data_findings(exported: Exported, settings: AllowanceSettings, level: float = LEVEL) -> list[Finding]:
     """Return what is wrong in the data, or one finding that nothing is."""
     found = [
@@ -32,6 +41,7 @@ def data_findings(exported: Exported, settings: AllowanceSettings, level: float 
         *_unlabelled(exported, level),
         *_uncertain(exported),
         *_time(exported),
+        *_cut_short(exported),
         *_problems(exported),
     ]
     if not any(finding.severity not in ("note", "fine") for finding in found) and exported.counted.high > 0:
@@ -125,8 +135,13 @@ def _time(exported: Exported) -> list[Finding]:
     return found
 
 
+def _cut_short(exported: Exported) -> list[Finding]:
+    cut = cut_short(exported)
+    return [_plain("cut_short", "bad", 1.0, None, problems=cut)] if cut else []
+
+
 def _problems(exported: Exported) -> list[Finding]:
-    own = {"one_scrape", "uncovered"}  # told above, with their figures
+    own = {"one_scrape", "uncovered", *_CUT}  # told above, with their figures
     told = [problem for problem in exported.problems if problem.code not in own]
     problems = sorted(told, key=lambda one: one.level != "problem")
     found = [

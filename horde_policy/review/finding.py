@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from horde_policy.review.sampling import Bounds, Share
 
-__all__ = ["SECTIONS", "SEVERITIES", "Finding", "Section", "Severity", "Target", "ordered"]
+__all__ = ["QUALIFIES_ALL", "SECTIONS", "SEVERITIES", "Finding", "Section", "Severity", "Target", "ordered"]
 
 Severity = Literal["wrong", "bad", "open", "note", "fine"]
 
@@ -17,6 +17,10 @@ as it should be."""
 SECTIONS: tuple[str, ...] = ("refused", "responds", "estimates", "funded", "changes", "data")
 """The questions of a week: who is refused and at what size, does the allowance respond, are estimates honest, what did funded
 requests wait, which size would gain from which change, what is wrong in the data."""
+
+
+QUALIFIES_ALL: frozenset[str] = frozenset({"cut_short"})
+"""Codes of findings that stand before all others, as every figure rests on less than there was."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +73,13 @@ class Section:
 
 
 def ordered(findings: list[Finding]) -> tuple[Finding, ...]:
-    """Return findings by consequence: the gravest first, of those the ones that concern the most requests.
+    """Return findings by consequence: what qualifies all others, then the gravest, and of those what concerns the most requests.
 
     >>> few, many, wrong = (Finding(code=c, section="data", severity=s, weight=w, share=None, n=None)
     ...     for c, s, w in (("few", "bad", 0.1), ("many", "bad", 0.4), ("wrong", "wrong", 0.0)))
     >>> [finding.code for finding in ordered([few, many, wrong])]
     ['wrong', 'many', 'few']
     """
-    return tuple(sorted(findings, key=lambda one: (SEVERITIES.index(one.severity), -one.weight, one.code)))
+    return tuple(
+        sorted(findings, key=lambda one: (one.code not in QUALIFIES_ALL, SEVERITIES.index(one.severity), -one.weight, one.code))
+    )

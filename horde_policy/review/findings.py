@@ -14,7 +14,7 @@ from horde_policy.review.finding import SECTIONS, Finding, Section, Severity, Ta
 from horde_policy.review.mean_allowance import MeanAllowance, mean_allowance
 from horde_policy.review.sampling import LEVEL, Bounds, Share, share_of
 from horde_policy.review.verdict import ABOVE, OVER_S, Verdict, funded_verdict
-from horde_policy.review.waits import distribution, measured_less_estimated, of_kind, quantile, share_at_most
+from horde_policy.review.waits import around_mark, distribution, measured_less_estimated, of_kind, quantile, share_at_most
 from horde_policy.review.whatif import WhatIf, size_range, what_if
 from horde_policy.settings import AllowanceSettings
 from horde_policy.units import MAX_LENGTH_LIMIT_TOKENS
@@ -244,31 +244,45 @@ def _estimates(exported: Exported, settings: AllowanceSettings, level: float) ->
         if stated is None or measured is None or apart is None:
             return []
         counts, sampling = apart
-        off = "honest"
-        if counts.high < -HONEST_WITHIN:
-            off = "optimistic"  # fewer waits were really so short than were estimated so short
-        elif counts.low > HONEST_WITHIN:
-            off = "pessimistic"
+        off = _off(counts)
         quantiles = {
             f"{kind}_{share:g}": quantile(distribution(waits, level=level), share)
             for kind, waits in (("estimated", estimated), ("queue", queued))
             for share in (0.5, 0.9)
         }
-        severity: Severity = {"honest": "fine", "optimistic": "bad", "pessimistic": "open"}[off]  # type: ignore[assignment]
         figures = {"mark_s": mark, "measured": measured, "difference": counts, "sampling": sampling, "off": off}
+        around = {"estimated": around_mark(estimated, mark), "measured": around_mark(queued, mark)}
         found.append(
             Finding(
                 code="estimates",
                 section="estimates",
-                severity=severity,
-                weight=max(abs(counts.low), abs(counts.high)) if off != "honest" else 0.0,
+                severity=_OFF_SEVERITIES[off],
+                weight=min(1.0, _off_weight(off, counts)),
                 share=stated,
                 n=stated.total,
-                figures=figures | quantiles,
+                figures=figures | quantiles | {"around": around},
                 target=Target("waits", {}),
             )
         )
     return found
+
+
+_OFF_SEVERITIES: dict[str, Severity] = {"honest": "fine", "optimistic": "bad", "pessimistic": "open", "undecided": "open"}
+
+
+def _off(counts: Bounds) -> str:
+    """Return what a difference, measured less estimated, says of the estimates; only what the whole interval says counts."""
+    if counts.high < -HONEST_WITHIN:
+        return "optimistic"  # fewer waits were really so short than were estimated so short
+    if counts.low > HONEST_WITHIN:
+        return "pessimistic"
+    return "honest" if counts.low >= -HONEST_WITHIN and counts.high <= HONEST_WITHIN else "undecided"
+
+
+def _off_weight(off: str, counts: Bounds) -> float:
+    if off == "honest":
+        return 0.0
+    return counts.high - counts.low if off == "undecided" else max(abs(counts.low), abs(counts.high))
 
 
 # --- what did funded requests wait --------------------------------------------------------------------------------------

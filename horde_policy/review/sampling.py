@@ -51,8 +51,9 @@ class Share:
 
     Attributes
     ----------
-    part, total
-        Counts of the part and of everything.
+    part, rest, total
+        Counts of the part, of the others and of everything. What may be of either counts in the high bounds of both, so the
+        total may be known where neither is.
     low, high
         The share as far as the counts decide it.
     sampling_low, sampling_high
@@ -62,6 +63,7 @@ class Share:
     """
 
     part: Bounds
+    rest: Bounds
     total: Bounds
     low: float
     high: float
@@ -134,8 +136,19 @@ def shares(
     return least, most, sampling_low, sampling_high
 
 
-def share_of(part: Bounds, rest: Bounds, *, effect: float = 1.0, level: float = LEVEL) -> Share | None:
+def share_of(
+    part: Bounds, rest: Bounds, *, total: Bounds | None = None, effect: float = 1.0, level: float = LEVEL
+) -> Share | None:
     """Return the share of the part in part and rest; null where nothing was counted.
+
+    Parameters
+    ----------
+    part, rest
+        Counts of the part and of the others.
+    total
+        Counts of everything, where some counts may be of either and stand in both; else part and rest.
+    effect, level
+        The design effect, and the confidence of the sampling limits.
 
     Examples
     --------
@@ -149,7 +162,7 @@ def share_of(part: Bounds, rest: Bounds, *, effect: float = 1.0, level: float = 
         return None
     figures = shares((part.low, part.high), (rest.low, rest.high), effect=effect, level=level)
     low, high, sampling_low, sampling_high = (float(figure) for figure in figures)
-    return Share(part, part + rest, low, high, sampling_low, sampling_high, effect)
+    return Share(part, rest, part + rest if total is None else total, low, high, sampling_low, sampling_high, effect)
 
 
 def design_effect(parts: npt.ArrayLike, totals: npt.ArrayLike, level: float = LEVEL) -> float:

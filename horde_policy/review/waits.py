@@ -21,6 +21,7 @@ __all__ = [
     "DISTRIBUTION",
     "MARKS_S",
     "Quantile",
+    "around_mark",
     "at_most",
     "counts_at",
     "distribution",
@@ -65,7 +66,7 @@ def at_most(mark_s: float) -> tuple[pl.Expr, pl.Expr]:
 
 
 def counts_at(waits: pl.DataFrame, mark_s: float) -> tuple[Bounds, Bounds]:
-    """Return how many waits are at most the mark, and how many are longer."""
+    """Return how many waits are at most the mark, and how many are longer; a bucket around the mark may be either."""
     surely, maybe = at_most(mark_s)
     low, high, rest_low, rest_high = waits.select(
         pl.col("count_low").filter(surely).sum(),
@@ -74,6 +75,20 @@ def counts_at(waits: pl.DataFrame, mark_s: float) -> tuple[Bounds, Bounds]:
         pl.col("count_high").filter(~surely).sum().alias("rest_high"),
     ).row(0)
     return Bounds(float(low), float(high)), Bounds(float(rest_low), float(rest_high))
+
+
+def around_mark(waits: pl.DataFrame, mark_s: float) -> Bounds:
+    """Return how many waits lie in buckets around the mark, so that they may be at most so long or longer.
+
+    Examples
+    --------
+    >>> rows = pl.DataFrame({"lower_s": [0.0, 60.0], "upper_s": [60.0, 90.0], "count_low": [3.0, 1.0], "count_high": [3.0, 1.0]})
+    >>> around_mark(rows, 60), around_mark(rows, 75)
+    (Bounds(low=0.0, high=0.0), Bounds(low=1.0, high=1.0))
+    """
+    surely, maybe = at_most(mark_s)
+    own = waits.filter(maybe & ~surely)
+    return Bounds(float(own["count_low"].sum()), float(own["count_high"].sum()))
 
 
 def share_at_most(waits: pl.DataFrame, mark_s: float, *, level: float = LEVEL) -> Share | None:
@@ -97,21 +112,22 @@ def share_at_most(waits: pl.DataFrame, mark_s: float, *, level: float = LEVEL) -
     >>> share.low, share.high
     (0.75, 0.75)
     >>> share = share_at_most(rows, 75)
-    >>> share.low, share.high
-    (0.75, 1.0)
+    >>> share.low, share.high, share.total
+    (0.75, 1.0, Bounds(low=4.0, high=4.0))
     """
     part, rest = counts_at(waits, mark_s)
     if part.high + rest.high <= 0:
         return None
     bursts = rate(waits, at_most(mark_s)[0], level=level)
-    return share_of(part, rest, effect=1.0 if bursts is None else bursts.design_effect, level=level)
+    # a bucket around the mark is in both parts, and once in the total
+    total = Bounds(float(waits["count_low"].sum()), float(waits["count_high"].sum()))
+    return share_of(part, rest, total=total, effect=1.0 if bursts is None else bursts.design_effect, level=level)
 
 
 def longer(share: Share) -> Share:
     """Return the share of the longer waits: what a share of waits up to a mark leaves."""
-    rest = Bounds(max(0.0, share.total.low - share.part.low), max(0.0, share.total.high - share.part.high))
     turned = (1 - share.high, 1 - share.low, 1 - share.sampling_high, 1 - share.sampling_low)
-    return Share(rest, share.total, *turned, share.design_effect)
+    return Share(share.rest, share.part, share.total, *turned, share.design_effect)
 
 
 def measured_less_estimated(

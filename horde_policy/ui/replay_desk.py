@@ -21,6 +21,7 @@ from horde_policy.replay.engine import warm_up
 from horde_policy.replay.fill import Traffic
 from horde_policy.replay.fleets import Fleet
 from horde_policy.replay.sent import sent_requests
+from horde_policy.replay.unserved import unserved
 from horde_policy.ui.replay_inputs import Library
 from horde_policy.views.replay_results import Compared, Scored, compared, scored
 from horde_policy.views.replay_runs import Run
@@ -38,12 +39,13 @@ AT_ONCE = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inputs:
-    """Traffic and fleet, ready to be replayed, and the key that names them."""
+    """Traffic and fleet, ready to be replayed, the key that names them, and how many requests no worker serves a model of."""
 
     key: str
     traffic: Traffic
     fleet: Fleet
     world: World
+    unserved: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +178,8 @@ class Desk:
                 self.inputs.move_to_end(key)
                 return self.inputs[key]
         traffic, fleet = make()
-        made = Inputs(key=key, traffic=traffic, fleet=fleet, world=prepare(traffic.frame, fleet.frame))
+        lost = unserved(traffic.frame, fleet.frame)
+        made = Inputs(key=key, traffic=traffic, fleet=fleet, world=prepare(traffic.frame, fleet.frame), unserved=lost)
         with self.lock:
             self.inputs[key] = made
             while len(self.inputs) > KEPT_INPUTS:

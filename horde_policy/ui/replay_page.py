@@ -12,6 +12,7 @@ from horde_policy.errors import HordePolicyError, Problem, shown
 from horde_policy.replay.fill import Traffic
 from horde_policy.replay.fill_rule import FillRule
 from horde_policy.replay.fleets import Fleet
+from horde_policy.replay.unserved import unserved_notes
 from horde_policy.ui import address, live
 from horde_policy.ui.charts import show_figure, theme_mode
 from horde_policy.ui.replay_desk import Desk, Job, Replayed, desk
@@ -182,6 +183,13 @@ def show_inputs(result: Replayed) -> None:
             for name, text in words.inputs_words(traffic, fleet)
         )
     )
+    inputs = result.inputs
+    for note in unserved_notes(inputs.traffic.frame.height, inputs.unserved):
+        text = escape_markdown(f"{note.text[:1].upper()}{note.text[1:]}.")
+        if note.level == "problem":
+            st.warning(text, icon=":material/link_off:")
+        else:
+            st.caption(text)
 
 
 def show_runs(result: Replayed) -> None:

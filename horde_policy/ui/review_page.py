@@ -10,12 +10,14 @@ import streamlit as st
 from horde_policy.clock import SystemClock
 from horde_policy.errors import HordePolicyError
 from horde_policy.review import annotations
+from horde_policy.review.data_problems import cut_short
 from horde_policy.review.decompose import WORDS, filtered
 from horde_policy.review.exported import Exported
 from horde_policy.settings import AllowanceSettings
 from horde_policy.ui import address, components, history, reading, review_choices, review_library, review_live, uploads
 from horde_policy.ui.tables import show_grid
 from horde_policy.views import review_tables as tables
+from horde_policy.views.finding_text import cut_short_details, cut_short_text
 from horde_policy.views.report import SYNTHETIC_NOTE
 from horde_policy.views.review_state import ReviewState
 from horde_policy.views.review_words import DIMENSION_WORDS, bounds_text, span_text, word_text
@@ -88,7 +90,19 @@ def open_review() -> Opened:
     _show_source(opened)
     for data in (whole, *(() if other is None else (other,))):
         _show_left_out(data)
+        _show_cut_short(data)
     return opened
+
+
+def _show_cut_short(exported: Exported) -> None:
+    """Name the files that end early: the figures are those of what came before."""
+    problems = cut_short(exported)
+    if problems:
+        st.warning(
+            "  \n".join(escape_markdown(line) for line in cut_short_details(problems)),
+            title=escape_markdown(cut_short_text(problems)),
+            icon=":material/content_cut:",
+        )
 
 
 def _show_left_out(exported: Exported) -> None:

@@ -3,7 +3,7 @@
 Everything returned is plain text, in which a name from the network may stand: whoever shows it escapes it for its surface.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -31,6 +31,8 @@ __all__ = [
     "SEVERITY_WORDS",
     "TEXTS",
     "FindingText",
+    "cut_short_details",
+    "cut_short_text",
     "finding_text",
     "funded_details",
     "funded_sentence",
@@ -135,7 +137,8 @@ def _figure(finding: Finding) -> tuple[str, str]:
         return share_range_text(over.low, over.high), f"95 %: {share_range_text(sampling.low, sampling.high)}"
     if finding.code == "would_gain":
         gained = figures["gained"]
-        return bounds_text(gained), "exact: the buckets decide it" if gained.exact else "bounds: the buckets do not decide it"
+        decided = "exact where slow workers are allowed: the buckets decide it"
+        return bounds_text(gained), decided if gained.exact else "bounds: the buckets do not decide it"
     if finding.code == "allowance_agrees":
         return f"{count(figures['gap'])} off", ratio(figures["gap_share"])
     return "", ""
@@ -243,8 +246,19 @@ def _estimates(finding: Finding) -> _Text:
         "honest": f"Up to {mark} the estimates held: {said}.",
         "optimistic": f"The estimates promised too much at {mark}: {said}.",
         "pessimistic": f"The estimates were too pessimistic at {mark}: {said}.",
+        "undecided": f"Whether the estimates held up to {mark} cannot be told: {said}.",
     }
-    return verdicts[figures["off"]], details
+    why = (_undecided(figures["around"], mark),) if figures["off"] == "undecided" else ()
+    return verdicts[figures["off"]], (*why, *details)
+
+
+def _undecided(around: Mapping[str, Bounds], mark: str) -> str:
+    """Return why the counts do not decide whether estimates held at a mark."""
+    names = {"estimated": "estimates", "measured": "measured waits"}
+    told = [f"{bounds_text(waits)} {names[kind]}" for kind, waits in around.items() if waits.high > 0]
+    if not told:
+        return "The counts themselves are not known well enough."
+    return f"{' and '.join(told)} lie in buckets that begin below {mark} and end above it: {mark} bounds none of these buckets."
 
 
 def _apart(counts: Bounds, sampling: Bounds) -> str:
@@ -354,8 +368,12 @@ def _would_gain(finding: Finding) -> _Text:
     gained, held = figures["gained"], figures["held"]
     how_many = f"all {bounds_text(held)}" if gained == held else f"{bounds_text(gained)} of the {bounds_text(held)}"
     sentence = f"A {setting} of {value} tokens would free {how_many} requests for {size} tokens that were not free."
-    detail = "With the waits as they were: what is freed queues too, which only a replay shows."
-    return sentence, (detail,)
+    details = (
+        "With the waits as they were: what is freed queues too, which only a replay shows.",
+        "If slow workers are allowed, as by default: a request without them holds its kudos whatever the allowance (A20), and "
+        "the counts do not tell which those are.",
+    )
+    return sentence, details
 
 
 def _nobody_gains(finding: Finding) -> _Text:
@@ -404,6 +422,33 @@ def _uncovered(finding: Finding) -> _Text:
     return f"No export covers {age(finding.figures['uncovered_s'])}{part}: what was counted then is lost.", ()
 
 
+def cut_short_text(problems: Sequence[Problem]) -> str:
+    """Return which exports end early, and what that means for the figures; may hold hostile text.
+
+    >>> cut_short_text([Problem("damaged", "a.gz", "the gzip packing ends early; what was read before that is used")])
+    'a.gz ends early: what came before is shown, and nobody can tell what is missing'
+    """
+    names = list(dict.fromkeys(problem.subject for problem in problems))
+    who = f"{visible(names[0])} ends" if len(names) == 1 else f"{count(len(names))} exports end"
+    return f"{who} early: what came before is shown, and nobody can tell what is missing"
+
+
+MOST_CUT = 5
+"""So many words on exports that end early are told one by one."""
+
+
+def cut_short_details(problems: Sequence[Problem]) -> tuple[str, ...]:
+    """Return one line for each word on an export that ends early, and how many more there are; may hold hostile text."""
+    told = tuple(visible(f"{problem.subject}: {problem.text}.") for problem in problems[:MOST_CUT])
+    more = len(problems) - MOST_CUT
+    return told if more <= 0 else (*told, f"And {count(more)} more.")
+
+
+def _cut_short(finding: Finding) -> _Text:
+    problems: tuple[Problem, ...] = finding.figures["problems"]
+    return f"{cut_short_text(problems)}.", cut_short_details(problems)
+
+
 def _problem(finding: Finding) -> _Text:
     problem: Problem = finding.figures["problem"]
     subject = "" if problem.text.startswith(problem.subject) else f"{problem.subject}: "
@@ -436,6 +481,7 @@ TEXTS: dict[str, Callable[[Finding], _Text]] = {
     "one_scrape": _one_scrape,
     "short": _short,
     "uncovered": _uncovered,
+    "cut_short": _cut_short,
     "problem": _problem,
     "more_problems": _more_problems,
     "data_clean": _clean,

@@ -99,6 +99,8 @@ def left_count(exported: Exported) -> int:
 def left_text(exported: Exported) -> str:
     """Return how much was not understood, in one line."""
     left = left_count(exported)
+    if left == 1:
+        return "1 sample, line or record was left out"
     return f"{count(left)} samples, lines or records were left out" if left else "everything was understood"
 
 

@@ -411,6 +411,18 @@ def test_an_upload_is_replayed_whole_and_its_link_works_while_it_is_kept(app: Ne
     assert "<b>" not in words(other)
 
 
+@pytest.mark.parametrize(("unserved", "warned"), [(1, False), (51, True)])
+def test_models_that_no_worker_serves_are_told_and_warned_of_where_they_are_most(
+    app: NewApp, unserved: int, warned: bool
+) -> None:
+    lost = [f"{AT.isoformat()},nobody has it,anonymous,{80 + n}" for n in range(unserved)]
+    shown = uploaded(app, "log.csv", csv(*lost, *GOOD_ROWS))
+    sentence = f"No worker of this fleet serves the models of {unserved} of {50 + unserved} requests"
+    captions = [str(caption.value).replace("\\", "") for caption in shown.test.caption]
+    assert any(sentence in text for text in captions) != warned
+    assert any(sentence in notice for notice in notices(shown)) == warned
+
+
 def test_unsorted_and_doubled_files_work_and_say_so(app: NewApp) -> None:
     unsorted = uploaded(app, "log.csv", csv(*reversed(GOOD_ROWS)))
     assert any("out of time order" in str(text.value) for text in unsorted.test.text)

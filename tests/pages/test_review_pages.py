@@ -330,6 +330,16 @@ def test_one_bad_file_among_many_is_named_and_the_others_are_shown(app: NewApp) 
     assert "<b>" not in said
 
 
+@pytest.mark.parametrize("page", REVIEW_PAGES)
+def test_a_file_that_ends_early_is_named_above_the_figures(app: NewApp, page: str) -> None:
+    shown = app().open(page, data=add(("<b>.gz", gzip.compress(PLAIN, 0)[:-40])))
+    shown.assert_well()
+    titles = [str(warning.proto.title) for warning in shown.test.warning]
+    assert any("ends early" in title and "what came before is shown" in title and "<b>" not in title for title in titles), titles
+    assert "the gzip packing ends early" in words(shown)
+    assert not any("<b>" in str(warning.value) for warning in shown.test.warning)  # escaped
+
+
 def test_a_reading_is_cancelled_and_the_page_stays_as_it_was(app: NewApp, monkeypatch: pytest.MonkeyPatch) -> None:
     begun, go_on = Event(), Event()
 

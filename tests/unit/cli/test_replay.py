@@ -129,6 +129,26 @@ def test_a_fleet_of_other_days_is_told_and_can_be_moved(tmp_path: Path, capsys: 
     assert "note: fleet: 1 of 2 requests come outside the time of the fleet, 2025-09-01 17:00 to" in said.err
 
 
+@pytest.mark.parametrize(
+    ("named", "lost", "level"), [(("m", "m|other"), 0, ""), (("other", "m"), 1, "note"), (("other", "x"), 2, "problem")]
+)
+def test_requests_of_models_that_no_worker_serves_are_told(
+    named: tuple[str, str], lost: int, level: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    traffic, fleet, out = tmp_path / "t.csv", tmp_path / "f.csv", tmp_path / "r.parquet"
+    rows = [f"2025-09-01T18:0{place}:00Z,{models},anonymous,80" for place, models in enumerate(named)]
+    traffic.write_text("\n".join(["created,models,requester,max_length", *rows]) + "\n")
+    fleet.write_text(
+        "worker_id,online_from,online_to,models,max_length,max_context_length,speed\nw,2025-09-01T17:00:00Z,,m,512,4096,10\n"
+    )
+    assert main(["replay", "--traffic", str(traffic), "--fleet", str(fleet), "--out", str(out)]) == 0
+    said = capsys.readouterr()
+    assert json.loads(said.out)["of_unserved_models"] == lost
+    sentence = f"{level}: models: no worker of this fleet serves the models of {lost} of 2 requests; fill models another way"
+    assert (sentence in said.err) == bool(lost)
+    assert ("no worker of this fleet" in said.err) == bool(lost)
+
+
 def test_no_requests_and_no_workers_work(fleet: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     none = tmp_path / "none.csv"
     none.write_text("created,models,requester,max_length\n")

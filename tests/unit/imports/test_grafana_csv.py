@@ -115,3 +115,12 @@ class TestGrafana:
         header = ",".join(f'"{title}"' for title in titles)
         text = f'"Time",{header}\r\n{T0}000,0,0,0\r\n{T0 + 60}000,1,3,4\r\n\r\n'
         assert buckets(read_exports(text.encode())) == {(0.0, 60.0): (1, 1), (60.0, 300.0): (2, 2), (300.0, inf): (1, 1)}
+
+
+@pytest.mark.parametrize(("short", "expected"), [(2, {"short_row"}), (3, {"short_row", "truncated"})])
+def test_a_row_that_is_too_short_ends_the_file_only_where_it_is_the_last(short: int, expected: set[str]) -> None:
+    series = 'horde_text_free_allowance_decisions_total{horde_outcome="free"}'
+    rows = [f'"Time","{series.replace(chr(34), chr(34) * 2)}"', *(f"17900000{number}0000,{number}" for number in range(1, 4))]
+    rows[short] = rows[short].partition(",")[0]
+    imported = read_exports("\n".join(rows).encode())
+    assert {problem.code for problem in imported.problems if problem.level == "problem"} & {"short_row", "truncated"} == expected

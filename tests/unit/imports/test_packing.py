@@ -14,7 +14,7 @@ from opentelemetry.proto.metrics.v1.metrics_pb2 import AggregationTemporality
 from horde_policy.errors import InputError
 from horde_policy.imports import read_exports
 from horde_policy.imports.detect import detect
-from horde_policy.imports.unpack import ExportFile
+from horde_policy.imports.unpack import HEAD_BYTES, ExportFile
 from tests.unit.imports.writing import (
     OTLP_LINES,
     PLAIN,
@@ -216,3 +216,11 @@ def test_a_refusal_names_the_file_and_reads_as_a_sentence(files: tuple[tuple[str
         read_exports([ExportFile(name, data) for name, data in files])
     assert said in str(refused.value)
     assert "\\x" not in str(refused.value)
+
+
+@pytest.mark.parametrize("comment", [b"# comment " + b"a" * 400 + b"\n", b"#\n\n", b"# one line without an end "])
+def test_a_bomb_of_comments_is_named_as_one_and_not_unpacked(comment: bytes) -> None:
+    packed = gzip.compress(comment * (4_000_000 // len(comment)))
+    with pytest.raises(InputError, match=f"{HEAD_BYTES} bytes of comments come first, without a sample") as caught:
+        read_exports(packed)
+    assert "is none of" not in str(caught.value)

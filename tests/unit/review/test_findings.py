@@ -13,7 +13,8 @@ from horde_policy.review.findings import Question, Week, review_week
 from horde_policy.review.ranges import TimeRange
 from horde_policy.review.sampling import Bounds
 from horde_policy.settings import AllowanceSettings
-from tests.unit.review.made import MONDAY, decision, decisions
+from horde_policy.views.finding_text import finding_text
+from tests.unit.review.made import MONDAY, bucket, decision, decisions, waits
 from tests.unit.review.weeks import made_week
 
 DEFAULT = AllowanceSettings()
@@ -84,6 +85,32 @@ def test_under_other_settings_than_those_in_force_it_does_not() -> None:
     assert not by_code(right, "cells_impossible")
 
 
+@pytest.mark.parametrize(
+    ("estimated", "measured", "off", "severity"),
+    [
+        (((64, 32, 1000),), ((64, 32, 1000),), "undecided", "open"),  # both buckets lie around 60 s
+        (((60, 0, 500), (90, 60, 500)), ((64, 32, 1000),), "undecided", "open"),
+        (((60, 0, 500), (90, 60, 500)), ((50, 0, 480), (64, 50, 40), (90, 64, 480)), "honest", "fine"),  # -2 to +2 points
+        (((60, 0, 500), (90, 60, 500)), ((50, 0, 480), (64, 50, 80), (90, 64, 440)), "undecided", "open"),  # -2 to +6 points
+        (((60, 0, 500), (90, 60, 500)), ((50, 0, 400), (64, 50, 40), (90, 64, 560)), "optimistic", "bad"),
+        (((60, 0, 500), (90, 60, 500)), ((50, 0, 560), (64, 50, 40), (90, 64, 400)), "pessimistic", "open"),
+    ],
+)
+def test_estimates_held_only_where_the_whole_interval_says_so(
+    estimated: tuple[tuple[float, ...], ...], measured: tuple[tuple[float, ...], ...], off: str, severity: str
+) -> None:
+    rows = waits(*(bucket(*one, kind="estimated") for one in estimated), *(bucket(*one) for one in measured))
+    week = review_week(replace(NOTHING, waits=rows), DEFAULT)
+    found = next(finding for finding in by_code(week, "estimates") if finding.figures["mark_s"] == 60)
+    assert (found.figures["off"], found.severity) == (off, severity)
+    assert found.n == found.figures["measured"].total == Bounds(1000, 1000)
+    text = finding_text(found)
+    assert ("cannot be told" in text.sentence) == (off == "undecided")
+    assert any("1,000 measured waits lie in buckets that begin below 60 s" in one for one in text.details) == (
+        off == "undecided" and measured == ((64, 32, 1000),)
+    )
+
+
 @pytest.mark.parametrize(("factor", "off"), [(1.0, "honest"), (0.4, "optimistic"), (2.5, "pessimistic")])
 def test_estimates_are_held_against_what_was_measured(factor: float, off: str) -> None:
     week = review_week(made_week(estimate_over_measured=factor, per_hour=40), DEFAULT)
@@ -92,6 +119,21 @@ def test_estimates_are_held_against_what_was_measured(factor: float, off: str) -
     assert off in found.values()
     if off == "honest":
         assert set(found.values()) == {"honest"}
+
+
+def test_an_export_that_ends_early_stands_before_everything_else() -> None:
+    cut = (Problem("damaged", "a.gz", "the gzip packing ends early"), Problem("truncated", "a.gz", "the last line is cut off"))
+    other = Problem("unknown_word", "b.txt", "is no word")
+    made = replace(made_week(settings=AllowanceSettings(ceiling_tokens=2048)), problems=(other, *cut))
+    week = review_week(made, DEFAULT)
+    assert [finding.severity for finding in week.findings[:2]] == ["bad", "wrong"]
+    assert week.findings[0].code == "cut_short"
+    assert week.findings[0].figures["problems"] == cut
+    assert week.sections[-1].findings[0] == week.findings[0]
+    assert [finding.figures["problem"] for finding in by_code(week, "problem")] == [other]
+    assert finding_text(week.findings[0]).sentence.startswith("a.gz ends early: what came before is shown")
+    two = review_week(replace(NOTHING, problems=(*cut, replace(cut[0], subject="c.gz"))), DEFAULT)
+    assert finding_text(two.findings[0]).sentence.startswith("2 exports end early")
 
 
 def test_the_verdict_answers_the_question_that_is_asked() -> None:

@@ -6,7 +6,7 @@ import pytest
 from horde_policy.errors import InputError
 from horde_policy.review.sampling import Bounds
 from horde_policy.review.verdict import Verdict, funded_verdict
-from tests.unit.review.made import LIFECYCLE_S, decision, decisions, histogram, waits
+from tests.unit.review.made import LIFECYCLE_S, bucket, decision, decisions, histogram, waits
 
 
 def week(
@@ -149,3 +149,12 @@ def test_a_mark_between_the_buckets_widens_the_bounds() -> None:
 def test_a_question_that_makes_no_sense_is_refused(question: dict[str, float]) -> None:
     with pytest.raises(InputError):
         ask(free=1, funded=1, quick=1, slow=1, **question)  # type: ignore[arg-type]
+
+
+def test_waits_around_the_mark_count_once() -> None:
+    made = decisions(decision(1000, outcome="funded"))
+    verdict = funded_verdict(made, waits(bucket(64, 32, 1000)), over_s=60, above=0.5)
+    assert verdict.registered is not None
+    assert verdict.registered.total == verdict.funded.assignments == Bounds(1000, 1000)
+    assert verdict.registered.part == Bounds(0, 1000)
+    assert verdict.answer == "record_needed"

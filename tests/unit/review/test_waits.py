@@ -7,7 +7,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from horde_policy.review.sampling import Bounds
-from horde_policy.review.waits import distribution, longer, mean_wait, measured_less_estimated, of_kind, quantile, share_at_most
+from horde_policy.review.waits import (
+    around_mark,
+    distribution,
+    longer,
+    mean_wait,
+    measured_less_estimated,
+    of_kind,
+    quantile,
+    share_at_most,
+)
 from tests.unit.review.made import LIFECYCLE_S, bucket, histogram, hour, wait_sum, wait_sums, waits
 
 values = st.lists(st.one_of(st.sampled_from([0.0, 60.0, 300.0, 60.5, 5000.0]), st.floats(0, 6000)), min_size=1, max_size=40)
@@ -65,6 +74,18 @@ def test_buckets_that_do_not_end_at_the_mark_leave_an_interval() -> None:
     assert rest.sampling_low == pytest.approx(1 - share.sampling_high)
     edges = distribution(frame).select("edge_s", "share_low", "share_high").rows()
     assert edges == [(0, 0, 0.7), (50, 0.4, 0.7), (60, 0.7, 0.9), (90, 0.8, 1.0), (100, 1.0, 1.0), (300, 1.0, 1.0)]
+
+
+def test_a_bucket_around_the_mark_may_be_on_either_side_and_counts_once() -> None:
+    frame = waits(bucket(32, 0, 100), bucket(64, 32, 1000, 1010), bucket(128, 64, 7))
+    share = share_at_most(frame, 60)
+    assert share is not None
+    assert (share.part, share.rest, share.total) == (Bounds(100, 1110), Bounds(7, 1017), Bounds(1107, 1117))
+    assert (share.low, share.high) == (100 / 1117, 1110 / 1117)
+    over = longer(share)
+    assert (over.part, over.rest, over.total) == (share.rest, share.part, share.total)
+    assert around_mark(frame, 60) == Bounds(1000, 1010)
+    assert around_mark(frame, 64) == Bounds(0, 0)
 
 
 def test_uncertain_counts_leave_an_interval_too() -> None:

@@ -9,6 +9,7 @@ import pytest
 from horde_policy.errors import FrameError, InputError
 from horde_policy.frames.fleet import FLEET
 from horde_policy.frames.traffic import TRAFFIC
+from horde_policy.imports.quirks import doubled
 from horde_policy.imports.replay_inputs import STAMP_KEY, load_fleet, load_traffic, stamp_of
 from horde_policy.imports.traces import load_trace
 
@@ -128,3 +129,15 @@ def test_a_broken_row_is_shown_as_it_stands_and_an_instant_as_it_is_typed(tmp_pa
     row = "w,2026-11-29T00:00:00Z,2026-11-28T00:00:00Z,a,512,4096,1"
     with pytest.raises(InputError, match="column online_to: 2026-11-28T00:00:00Z must be after online_from"):
         load_fleet(csv_of(tmp_path, row, header=FLEET_HEADER))
+
+
+@pytest.mark.parametrize(
+    ("rows", "sentence"),
+    [
+        (1, "row 1 repeats the row before it: the file may be doubled, then its load counts twice"),
+        (2, "rows 2 to 3 repeat the rows before them: the file was doubled, its load counts twice"),
+    ],
+)
+def test_two_equal_rows_may_be_a_doubled_file_and_more_are_one(rows: int, sentence: str) -> None:
+    frame = pl.DataFrame({"at": list(range(rows)) * 2})
+    assert [problem.text for problem in doubled(frame)] == [sentence]

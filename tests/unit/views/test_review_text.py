@@ -40,6 +40,7 @@ def weeks() -> list[Week]:
     broken = decisions(decision(400, requested_size=">4096", allowance_size="<=512"), decision(3, outcome=None))
     special = decisions(decision(4, 9, outcome="funded", requester="anonymous", requested_size=">4096"))
     problems = tuple(Problem("p", f"file {number}", "is <b>broken</b>\x1b[2J") for number in range(25))
+    problems += tuple(Problem("damaged", f"<b>{number}\x1b[2J", "the gzip packing ends early") for number in range(7))
     odd = replace(
         NOTHING,
         decisions=pl.concat([broken, special]),
@@ -73,7 +74,7 @@ def test_sentences_are_whole_and_carry_their_figures(some_weeks: list[Week]) -> 
     for finding in (finding for week in some_weeks for finding in week.findings):
         text = finding_text(finding)
         for sentence in (text.sentence, *text.details):
-            assert sentence[0].isupper() or sentence[0].isdigit() or finding.code == "problem", sentence
+            assert sentence[0].isupper() or sentence[0].isdigit() or finding.code in {"problem", "cut_short"}, sentence
             assert sentence.endswith("."), sentence
             for broken in ("None", "nan", "inf", "Bounds", "{", "}", "\x1b", "  "):
                 assert broken not in sentence, sentence
@@ -83,6 +84,14 @@ def test_sentences_are_whole_and_carry_their_figures(some_weeks: list[Week]) -> 
             assert text.figure
         if finding.n is not None:
             assert text.n.startswith("n = ")
+
+
+def test_a_tried_change_names_the_condition_that_counts_do_not_tell(some_weeks: list[Week]) -> None:
+    found = [finding for week in some_weeks for finding in week.findings if finding.code == "would_gain"]
+    assert any(finding.figures["gained"].exact for finding in found)
+    for text in (finding_text(finding) for finding in found):
+        assert any("slow workers are allowed" in detail and "A20" in detail for detail in text.details)
+        assert text.interval.startswith("bounds: ") or "where slow workers are allowed" in text.interval
 
 
 def test_every_word_for_machines_has_one_for_people(some_weeks: list[Week]) -> None:
