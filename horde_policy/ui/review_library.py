@@ -28,7 +28,7 @@ from horde_policy.review.loading import DEMO_WEEK, exported_kept, load_exports
 from horde_policy.ui import history, review_live
 from horde_policy.views.review_state import ReviewState
 
-__all__ = ["DEMO", "EXPORTS_SETTING", "LIVE", "Entry", "Library", "entries", "exported_of", "library", "missing_folders"]
+__all__ = ["DEMO", "EXPORTS_SETTING", "LIVE", "Entry", "Library", "entries", "exported_of", "gone", "library", "missing_folders"]
 
 EXPORTS_SETTING = "HORDE_POLICY_EXPORTS"
 """Files and folders of exported metrics, separated as in ``PATH``: what is too large to be uploaded is put there."""
@@ -115,6 +115,11 @@ class Library:
             if key not in self.uploads:
                 raise InputError("data", "", key, "is an upload that this server does not keep, or no longer; upload it again")
             return self.uploads[key]
+
+    def keeps(self, key: str) -> bool:
+        """Return whether the upload of a key is kept."""
+        with self.lock:
+            return key in self.uploads
 
     def forget(self, key: str) -> None:
         """Drop an upload; one that is not kept is none."""
@@ -205,6 +210,11 @@ def _kept(name: str, signature: tuple[object, ...]) -> Exported:
     read = ReadFile(name=name, form="history", samples=export.runs, skipped=0, first=export.first, last=export.last)
     title = export.title or f"Metrics of {name}, kept in the history"
     return exported_kept(samples, read, title=title, synthetic=export.synthetic)
+
+
+def gone(key: str) -> bool:
+    """Return whether a key names an upload that this server does not keep, or no longer."""
+    return key.startswith(UPLOAD_PREFIX) and not library().keeps(key)
 
 
 def exported_of(key: str, known: MappingOf[str, Entry], state: ReviewState) -> Exported:
