@@ -24,7 +24,7 @@ from horde_policy.imports.read import read_exports
 from horde_policy.imports.unpack import ExportFile
 from horde_policy.review.exported import Exported, exported_from
 from horde_policy.review.exported import ExportFile as ReadFile
-from horde_policy.review.loading import DEMO_WEEK, exported_kept, load_exports
+from horde_policy.review.loading import DEMO_WEEK, about_uploads, exported_kept, load_exports
 from horde_policy.ui import history, review_live
 from horde_policy.views.review_state import ReviewState
 
@@ -85,7 +85,11 @@ class Library:
         """
         if not 0 < len(files) <= MOST_FILES:
             raise InputError("upload", "", len(files), f"files were given: it must be 1 to {MOST_FILES}")
-        exported = exported_from(read_exports(files, mapping=mapping, max_unpacked_bytes=MOST_UNPACKED_BYTES, progress=progress))
+        exports, title, synthetic = about_uploads(files)
+        if not exports:
+            raise InputError("upload", "", files[0].name, "describes exports and is none: upload them with it")
+        imported = read_exports(exports, mapping=mapping, max_unpacked_bytes=MOST_UNPACKED_BYTES, progress=progress)
+        exported = exported_from(imported, title=title, synthetic=synthetic)
         if exported.report is not None and not exported.report.understood:
             found = sum(skipped.count for file in exported.report.files for skipped in file.skipped)
             names = ", ".join(file.name for file in exported.files)

@@ -553,3 +553,25 @@ def test_shares_stay_as_they_were_chosen_while_they_cannot_be_drawn(app: NewApp)
     shown.test.selectbox(key="decisions.colour").set_value("outcome").run()
     shown.assert_well()
     assert shown.test.toggle(key="decisions.shares").value is False
+
+
+@pytest.mark.parametrize("page", REVIEW_PAGES)
+def test_an_uploaded_bundled_file_is_labelled_synthetic(app: NewApp, page: str) -> None:
+    content = (DEMO_WEEK / "process_a.otlp.jsonl.gz").read_bytes()
+    shown = app().open(page, data=add(("mine.gz", content)))
+    shown.assert_well()
+    assert ":orange-badge" in words(shown)
+
+
+def test_what_is_made_up_is_told_by_content_or_by_what_is_uploaded_with_it() -> None:
+    content = (DEMO_WEEK / "process_a.otlp.jsonl.gz").read_bytes()
+    library = review_library.library()
+    about = json.dumps({"title": "Made by hand", "synthetic": True}).encode()
+    assert library.upload(add(("mine.jsonl", gzip.decompress(content)))).synthetic
+    told = library.upload(add(("a.prom", PLAIN), ("about.json", about)))
+    assert (told.synthetic, told.title, len(told.files)) == (True, "Made by hand", 1)
+    assert not library.upload(add(("a.prom", PLAIN))).synthetic
+    with pytest.raises(InputError, match="upload them with it"):
+        add(("about.json", about))
+    with pytest.raises(InputError, match="cannot be read as JSON"):
+        add(("a.prom", PLAIN), ("about.json", b"{"))
