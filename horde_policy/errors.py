@@ -68,7 +68,7 @@ def _written(value: object) -> str:
 
 def _broken(value: object, rule: str) -> str:
     """Return a value and its rule as a sentence's end; what is not there has no value to show."""
-    return rule if value is None and rule.startswith(("is missing", "must say")) else f"{shown(value)} {rule}"
+    return rule if value is None and rule.startswith(("is missing", "must say", "must be given,")) else f"{shown(value)} {rule}"
 
 
 class HordePolicyError(Exception):
