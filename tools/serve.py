@@ -20,6 +20,8 @@ ROOT = Path(__file__).parents[1]
 LONGEST_START_S = 90.0
 OK = 200
 PORT_TAKEN = 1
+WARM = "from horde_policy.replay.engine import warm_up; warm_up()"
+"""What it compiles lies on the disk, where the dashboard finds it: tens of seconds once after an installation."""
 LOOPBACK = "127.0.0.1"
 
 
@@ -62,6 +64,7 @@ def main() -> int:
     parser.add_argument("--port", type=int, default=8501)
     parser.add_argument("--base-path", default="", help="the path under which a proxy serves it, e.g. horde/policy")
     parser.add_argument("--no-browser", action="store_true", help="only say where the dashboard is")
+    parser.add_argument("--warm", action="store_true", help="compile the replay engine beside, so that the first replay does not")
     options, further = parser.parse_known_args()
     command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.port", str(options.port), *further]
     base_path = f"/{options.base_path.strip('/')}" if options.base_path.strip("/") else ""
@@ -71,6 +74,7 @@ def main() -> int:
     if taken:
         print(taken, file=sys.stderr)
         return PORT_TAKEN
+    warm: subprocess.Popen[bytes] | None = None
     with subprocess.Popen(command, cwd=ROOT) as dashboard:
         signal.signal(signal.SIGTERM, lambda _number, _frame: dashboard.terminate())
         try:
@@ -80,12 +84,18 @@ def main() -> int:
             if dashboard.poll() is None:
                 url = f"http://127.0.0.1:{options.port}{base_path}"
                 print(f"The dashboard is at {url} (stop with Ctrl-C)", flush=True)
+                if options.warm:
+                    warm = subprocess.Popen([sys.executable, "-c", WARM], cwd=ROOT)
                 if not options.no_browser and (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
                     webbrowser.open(url)
             return dashboard.wait()
         except KeyboardInterrupt:
             dashboard.terminate()
             return 0
+        finally:
+            if warm is not None:
+                warm.terminate()
+                warm.wait()
 
 
 if __name__ == "__main__":

@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tools import serve as serve_program
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -30,3 +32,9 @@ def test_a_port_that_there_cannot_be_is_said_too() -> None:
     assert ended.returncode == 1
     assert "port 99999 cannot be listened on" in ended.stderr
     assert "Traceback" not in ended.stderr
+
+
+def test_make_run_warms_the_engine_and_what_it_runs_can_be_run() -> None:
+    assert "tools/serve.py --warm" in (ROOT / "Makefile").read_text(encoding="utf-8")
+    ended = subprocess.run([sys.executable, "-c", serve_program.WARM], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stderr) == (0, "")
