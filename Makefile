@@ -12,7 +12,7 @@ export PYTHONDONTWRITEBYTECODE =
 .PHONY: run test check lint types warm unit bench soak lock system clean format
 
 run: $(VENV)/.run
-	$(BIN)/python tools/serve.py --port $(PORT)
+	$(BIN)/python tools/serve.py --warm --port $(PORT)
 
 test: system check
 

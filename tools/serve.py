@@ -8,15 +8,21 @@ import argparse
 import http.client
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
 import webbrowser
+from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 LONGEST_START_S = 90.0
 OK = 200
+PORT_TAKEN = 1
+WARM = "from horde_policy.replay.engine import warm_up; warm_up()"
+"""What it compiles lies on the disk, where the dashboard finds it: tens of seconds once after an installation."""
+LOOPBACK = "127.0.0.1"
 
 
 def ran_once(port: int, base_path: str, timeout_s: float) -> bool:
@@ -31,17 +37,44 @@ def ran_once(port: int, base_path: str, timeout_s: float) -> bool:
         connection.close()
 
 
+def address_in(further: Sequence[str]) -> str:
+    """Return the address that the dashboard is told to listen on; where nothing is told, the one of its configuration."""
+    for number, word in enumerate(further):
+        name, _, value = word.partition("=")
+        if name == "--server.address":
+            return value or (further[number + 1] if number + 1 < len(further) else LOOPBACK)
+    return LOOPBACK
+
+
+def port_taken(port: int, address: str) -> str:
+    """Return a sentence if the port cannot be listened on, else an empty text.
+
+    Whoever holds the port may answer the health check, so that it would be taken for the dashboard that could not start.
+    """
+    try:
+        with socket.create_server((address, port), family=socket.AF_INET6 if ":" in address else socket.AF_INET):
+            return ""
+    except (OSError, OverflowError) as error:
+        return f"The dashboard was not started: port {port} cannot be listened on ({error}); choose another with --port."
+
+
 def main() -> int:
     """Run the dashboard until it is stopped; return its exit code."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--port", type=int, default=8501)
     parser.add_argument("--base-path", default="", help="the path under which a proxy serves it, e.g. horde/policy")
     parser.add_argument("--no-browser", action="store_true", help="only say where the dashboard is")
+    parser.add_argument("--warm", action="store_true", help="compile the replay engine beside, so that the first replay does not")
     options, further = parser.parse_known_args()
     command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.port", str(options.port), *further]
     base_path = f"/{options.base_path.strip('/')}" if options.base_path.strip("/") else ""
     if base_path:
         command += ["--server.baseUrlPath", base_path]
+    taken = port_taken(options.port, address_in(further))
+    if taken:
+        print(taken, file=sys.stderr)
+        return PORT_TAKEN
+    warm: subprocess.Popen[bytes] | None = None
     with subprocess.Popen(command, cwd=ROOT) as dashboard:
         signal.signal(signal.SIGTERM, lambda _number, _frame: dashboard.terminate())
         try:
@@ -51,12 +84,18 @@ def main() -> int:
             if dashboard.poll() is None:
                 url = f"http://127.0.0.1:{options.port}{base_path}"
                 print(f"The dashboard is at {url} (stop with Ctrl-C)", flush=True)
+                if options.warm:
+                    warm = subprocess.Popen([sys.executable, "-c", WARM], cwd=ROOT)
                 if not options.no_browser and (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
                     webbrowser.open(url)
             return dashboard.wait()
         except KeyboardInterrupt:
             dashboard.terminate()
             return 0
+        finally:
+            if warm is not None:
+                warm.terminate()
+                warm.wait()
 
 
 if __name__ == "__main__":

@@ -17,6 +17,9 @@ from horde_policy.views.words import filtered_note
 
 __all__ = ["show_board"]
 
+FROM_THE_TOP = "overview.from-the-top"
+TO_TOP = """<script>document.querySelector('[data-testid="stMain"]').scrollTo(0, 0)</script>"""
+
 SQUARES = (
     "By size: the fuller a square, the more of the ceiling is free at that size; – too large for every worker online, "
     "× no worker online, ? not known. A bar's solid part is what is free at worst, "
@@ -45,6 +48,7 @@ def show_board(opened: Opened, sparks: Mapping[str | None, Cell]) -> None:
         ceiling=board.settings.ceiling_tokens,
     )
     st.caption(SQUARES)
+    _show_from_the_top()
     with st.container(horizontal=True, vertical_alignment="center"):
         if state.wall:
             st.button("Leave the wall screen", key="overview.wall", on_click=_set_wall, args=(False,), type="tertiary")
@@ -67,6 +71,13 @@ def show_board(opened: Opened, sparks: Mapping[str | None, Cell]) -> None:
 
 def _set_wall(on: bool) -> None:  # noqa: FBT001 (a callback's argument)
     address.write_state(wall=on)
+    st.session_state[FROM_THE_TOP] = True
+
+
+def _show_from_the_top() -> None:
+    """Scroll to the top once after the wall screen was chosen or left: its button stands at the end of the board."""
+    if st.session_state.pop(FROM_THE_TOP, False):
+        st.html(TO_TOP, unsafe_allow_javascript=True)
 
 
 def _say_hidden(shown: overview.Shown) -> None:

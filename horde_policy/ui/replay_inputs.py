@@ -165,11 +165,13 @@ def drawn_of(text: str) -> Drawn | None:
         raise InputError("fleet", "", text, "must be drawn/workers/models/median speed/95th percentile/seed") from None
 
 
-def known_inputs(state: ViewState, sources: Collection[str]) -> tuple[ViewState, tuple[str, ...]]:
-    """Return the state with a traffic and a fleet that are of a known kind, and a note on each that is left out.
+def known_inputs(
+    state: ViewState, sources: Collection[str], kept: Collection[str] | None = None
+) -> tuple[ViewState, tuple[str, ...]]:
+    """Return the state with a traffic and a fleet that are known, and a note on each that is left out.
 
-    A file that is no longer kept, or a drawn fleet with a wrong number, is of a known kind: what is wrong with it is said where
-    it is read.
+    ``kept`` are the uploads that this server keeps (null: not asked). A drawn fleet with a wrong number is of a known kind: what
+    is wrong with it is said where it is read.
 
     >>> state, notes = known_inputs(ViewState(fleet="nobody"), ["demo"])
     >>> state.fleet, notes
@@ -179,6 +181,15 @@ def known_inputs(state: ViewState, sources: Collection[str]) -> tuple[ViewState,
     if state.traffic not in BUNDLED and not state.traffic.startswith(UPLOAD_PREFIX):
         notes.append(f"The link's traffic={shown(state.traffic)} is left out: it must be one of {', '.join(BUNDLED)}.")
         state = state.changed(traffic=ViewState().traffic)
+    elif state.traffic not in BUNDLED and kept is not None and state.traffic not in kept:
+        notes.append(
+            f"The link's traffic={shown(state.traffic)} is left out: this server keeps no such file, or no longer; upload it "
+            "again. The demo's traffic is replayed."
+        )
+        demo = ViewState()
+        # all of it once is what an address says of an upload that names no range; the demo has a range and a load of its own
+        own = {} if state.hours or state.copies > 1 else {"hours": demo.hours, "copies": demo.copies}
+        state = state.changed(traffic=demo.traffic, **own)
     kinds = ("source", "history/1", "history/7", f"{DRAWN_PREFIX}…")
     if state.fleet != "source" and not state.fleet.startswith((DRAWN_PREFIX, "history/")) and state.fleet not in sources:
         choices = ", ".join((*kinds, *sources))
@@ -267,6 +278,11 @@ class Library:
 
     def _rows(self) -> int:
         return sum(trace.frame.height for trace in self.uploads.values())
+
+    def kept(self) -> tuple[str, ...]:
+        """Return the keys of the uploads that are kept."""
+        with self.lock:
+            return tuple(self.uploads)
 
     def forget(self, key: str) -> None:
         """Drop an upload; one that is not kept is none."""

@@ -74,9 +74,9 @@ class Opened:
 def open_replay() -> Opened:
     """Read the address, and the traffic that it names as far as to know its length."""
     asked, _ = address.read_state()
-    state, unknown = known_inputs(asked, live.source_labels())
-    runs, notes = runs_of(state.runs, state.settings)
     bench = desk()
+    state, unknown = known_inputs(asked, live.source_labels(), bench.library.kept())
+    runs, notes = runs_of(state.runs, state.settings)
     odd: tuple[Problem, ...] = ()
     published: tuple[str, ...] = ()
     try:

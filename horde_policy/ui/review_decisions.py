@@ -28,6 +28,9 @@ from horde_policy.views.text import count, escape_markdown, ratio
 __all__ = ["show_comparison", "show_figures", "show_split", "show_what_if"]
 
 SHARES = "decisions.shares"
+SHARES_KEPT = "decisions.shares-kept"
+SHARES_HELP = "Shares within a row or step; else counts."
+NO_SHARES_HELP = "Counts are drawn: shares need a colour with more than one word among what is looked at."
 MOST_OPEN_ROWS = 24
 """A table of no more rows than this is open from the start."""
 
@@ -35,31 +38,35 @@ MOST_OPEN_ROWS = 24
 def show_split(opened: Opened) -> None:
     """Show the choosers of rows, columns and colour, the figure of them, the table behind it, and its export."""
     state = opened.state
-    _choose_dimensions(state)
+    chosen = st.container()
     rows, columns, colour = state.dimensions
     looked_at = opened.looked_at(opened.exported)
+    by = [name for name in (columns, rows, colour) if name]
+    cells = decompose(looked_at.decisions, by)
+    only = cells[colour].unique() if colour else None
+    # one word of a dimension is all of it: shares of it would say nothing, so its counts are drawn, in its own colour
+    one_word = only is not None and len(only) == 1
+    with chosen:
+        _choose_dimensions(state, can_share=bool(colour) and not one_word)
     if looked_at.counted.high <= 0:
         show_nothing(opened, opened.exported.counted.high, "decisions")
         return
-    by = [name for name in (columns, rows, colour) if name]
-    cells = decompose(looked_at.decisions, by)
-    if colour and cells[colour].n_unique() == 1 and len(by) > 1:
-        # one word of a dimension is all of it: shares of it would say nothing
+    if only is not None and one_word:
         by = by[:-1]
-        cells = decompose(looked_at.decisions, by)
-        colour = ""
+        cells = decompose(looked_at.decisions, by).with_columns(pl.lit(only[0], dtype=only.dtype).alias(colour))
     if rows == "time" and cells["time"].null_count() == cells.height:
         st.info(
             "The exports are one look at each process: they tell nothing over time. Choose other rows.",
             icon=":material/timer_off:",
         )
         return
+    shares = bool(colour) and not one_word and bool(st.session_state[SHARES])
     parts = [(None, cells)] if not columns else [(word, part) for (word,), part in cells.group_by(columns, maintain_order=True)]
     for place, (word, part) in zip(st.columns(len(parts), gap="small"), parts, strict=True):
         with place:
             if columns:
                 st.markdown(f"**{DIMENSION_WORDS[columns]}: {escape_markdown(word_text(columns, word))}**, n = {_n(part)}")
-            _show_part(opened, part, colour, (columns, word))
+            _show_part(opened, part, colour, (columns, word), shares=shares)
     title = "The figures as a table: counts, shares, sample sizes, intervals"
     with st.expander(title, icon=":material/table:", expanded=cells.height <= MOST_OPEN_ROWS):
         shown = cells.head(tables.MOST_ROWS)
@@ -87,7 +94,7 @@ def _n(part: pl.DataFrame) -> str:
     return count(low) if low == high else f"{count(low)} to {count(high)}"
 
 
-def _choose_dimensions(state: ReviewState) -> None:
+def _choose_dimensions(state: ReviewState, *, can_share: bool) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         for field, label, options in (
             ("rows", "Rows", list(DIMENSIONS)),
@@ -105,22 +112,28 @@ def _choose_dimensions(state: ReviewState) -> None:
                 args=(field, key),
                 width=170,
             )
-        st.toggle("Shares", value=True, key=SHARES, help="Shares within a row or step; else counts.")
+        if can_share:
+            st.toggle("Shares", value=st.session_state.get(SHARES_KEPT, True), key=SHARES, help=SHARES_HELP)
+            st.session_state[SHARES_KEPT] = st.session_state[SHARES]
+        else:
+            st.toggle("Shares", value=False, key="decisions.no-shares", disabled=True, help=NO_SHARES_HELP)
 
 
 def _write_dimension(field: str, key: str) -> None:
     address.write_review(address.read_review().changed(**{field: st.session_state[key]}))
 
 
-def _show_part(opened: Opened, part: pl.DataFrame, colour: str, column: tuple[str, object]) -> None:
+def _show_part(opened: Opened, part: pl.DataFrame, colour: str, column: tuple[str, object], *, shares: bool) -> None:
     rows = opened.state.rows
+    if not colour and column[0] == "outcome":
+        colour = "outcome"  # a column of one outcome has its colour, as everywhere
     place = word_text(*column) if column[0] else "all"
-    mode, shares = theme_mode(), bool(st.session_state[SHARES])
+    mode = theme_mode()
     key = f"decisions.split-{place}-{opened.key}"
     by = [name for name in (rows, colour) if name]
     alt = figures.split_alt(part, by)
     if rows == "time":
-        figure = figures.fig_over_time(part, colour, mode, notes=opened.notes, shares=shares and bool(colour))
+        figure = figures.fig_over_time(part, colour, mode, notes=opened.notes, shares=shares)
         show_figure(figure, alt=alt, key=key, on_box=_choose_span, on_mark=lambda mark: _choose_step(part, colour, column, mark))
         return
     figure = figures.fig_bars(part, rows, colour, mode, shares=shares)

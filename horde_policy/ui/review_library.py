@@ -24,11 +24,11 @@ from horde_policy.imports.read import read_exports
 from horde_policy.imports.unpack import ExportFile
 from horde_policy.review.exported import Exported, exported_from
 from horde_policy.review.exported import ExportFile as ReadFile
-from horde_policy.review.loading import DEMO_WEEK, exported_kept, load_exports
+from horde_policy.review.loading import DEMO_WEEK, about_uploads, exported_kept, load_exports
 from horde_policy.ui import history, review_live
 from horde_policy.views.review_state import ReviewState
 
-__all__ = ["DEMO", "EXPORTS_SETTING", "LIVE", "Entry", "Library", "entries", "exported_of", "library", "missing_folders"]
+__all__ = ["DEMO", "EXPORTS_SETTING", "LIVE", "Entry", "Library", "entries", "exported_of", "gone", "library", "missing_folders"]
 
 EXPORTS_SETTING = "HORDE_POLICY_EXPORTS"
 """Files and folders of exported metrics, separated as in ``PATH``: what is too large to be uploaded is put there."""
@@ -85,7 +85,11 @@ class Library:
         """
         if not 0 < len(files) <= MOST_FILES:
             raise InputError("upload", "", len(files), f"files were given: it must be 1 to {MOST_FILES}")
-        exported = exported_from(read_exports(files, mapping=mapping, max_unpacked_bytes=MOST_UNPACKED_BYTES, progress=progress))
+        exports, title, synthetic = about_uploads(files)
+        if not exports:
+            raise InputError("upload", "", files[0].name, "describes exports and is none: upload them with it")
+        imported = read_exports(exports, mapping=mapping, max_unpacked_bytes=MOST_UNPACKED_BYTES, progress=progress)
+        exported = exported_from(imported, title=title, synthetic=synthetic)
         if exported.report is not None and not exported.report.understood:
             found = sum(skipped.count for file in exported.report.files for skipped in file.skipped)
             names = ", ".join(file.name for file in exported.files)
@@ -115,6 +119,11 @@ class Library:
             if key not in self.uploads:
                 raise InputError("data", "", key, "is an upload that this server does not keep, or no longer; upload it again")
             return self.uploads[key]
+
+    def keeps(self, key: str) -> bool:
+        """Return whether the upload of a key is kept."""
+        with self.lock:
+            return key in self.uploads
 
     def forget(self, key: str) -> None:
         """Drop an upload; one that is not kept is none."""
@@ -205,6 +214,11 @@ def _kept(name: str, signature: tuple[object, ...]) -> Exported:
     read = ReadFile(name=name, form="history", samples=export.runs, skipped=0, first=export.first, last=export.last)
     title = export.title or f"Metrics of {name}, kept in the history"
     return exported_kept(samples, read, title=title, synthetic=export.synthetic)
+
+
+def gone(key: str) -> bool:
+    """Return whether a key names an upload that this server does not keep, or no longer."""
+    return key.startswith(UPLOAD_PREFIX) and not library().keeps(key)
 
 
 def exported_of(key: str, known: MappingOf[str, Entry], state: ReviewState) -> Exported:

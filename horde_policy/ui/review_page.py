@@ -64,6 +64,8 @@ def open_review() -> Opened:
     view, _ = address.read_state()
     state = address.read_review()
     known = review_library.entries()
+    if review_library.gone(state.data):
+        state = _demo_instead(state, known)
     for name in review_library.missing_folders():
         st.warning(escape_markdown(f"{review_library.EXPORTS_SETTING}: {name} holds no export; it is left out"))
     problem = review_live.server_problem()
@@ -103,6 +105,33 @@ def _show_cut_short(exported: Exported) -> None:
             title=escape_markdown(cut_short_text(problems)),
             icon=":material/content_cut:",
         )
+
+
+def _demo_instead(asked: ReviewState, known: Mapping[str, review_library.Entry]) -> ReviewState:
+    """Say that the address names an upload that is not kept, and return the state with the demo week in its place.
+
+    A range of the upload means nothing to the demo, but one that was chosen since stays.
+    """
+    state = asked.changed(data="")
+    demo, _ = _data("", known, state)
+    if demo is not None and not demo.within(state.span).counted.high:
+        state = state.changed(start=None, end=None)
+    st.warning(
+        escape_markdown(
+            f"The link's data={asked.data} is an upload that this server does not keep, or no longer; upload it again. "
+        )
+        + "The demo week is shown.",
+        icon=":material/info:",
+    )
+    st.button(
+        "Leave it out of the address",
+        key="review.leave-out",
+        icon=":material/link_off:",
+        type="tertiary",
+        on_click=address.write_review,
+        args=(state,),
+    )
+    return state
 
 
 def _show_left_out(exported: Exported) -> None:

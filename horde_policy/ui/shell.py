@@ -25,6 +25,7 @@ SIDEBAR_PX = 220
 MARGINS = """<style>
 [data-testid="stMainBlockContainer"] { padding-left: clamp(0.9rem, 2.2vw, 2rem); padding-right: clamp(0.9rem, 2.2vw, 2rem); }
 [data-testid="stSidebarUserContent"] { padding-left: 0.9rem; padding-right: 0.9rem; }
+[data-testid="stPageLink-NavLink"]:focus-visible { outline: 2px solid currentColor !important; outline-offset: -2px; }
 [data-testid="stCaptionContainer"] { color: inherit !important; opacity: 0.78; }
 :is(.st-key-shared-workshop, .st-key-overview-offers) [data-testid="stPageLink-NavLink"] { background: transparent; }
 :is(.st-key-shared-workshop, .st-key-overview-offers) [data-testid="stPageLink-NavLink"]:hover {
@@ -35,7 +36,8 @@ MARGINS = """<style>
 [data-testid="stButtonGroup"] [aria-pressed="true"] *, [data-testid="stSliderThumbValue"] { color: inherit !important; }
 </style>"""
 """What no setting changes: Streamlit's wide layout keeps 5 rem at each side, which a board has no room for, and its captions and
-the figures' axes are fainter than AA asks (4.5 to 1), which ``tests/browser/test_all_pages.py`` measures."""
+the figures' axes are fainter than AA asks (4.5 to 1), which ``tests/browser/test_all_pages.py`` measures; a link of the
+navigation that has the focus looks like the one of the page."""
 
 WALL = """<style>
 html { font-size: 19px; }

@@ -107,8 +107,8 @@ def show_uploads() -> None:
                 f"Forget {escape_markdown(shortened(one.name, 40))}",
                 key=f"sources.forget-{one.key}",
                 icon=":material/delete:",
-                on_click=uploads.forget,
+                on_click=uploads.forget_here,
                 args=(one.key,),
-                help="Drops what was read of it from this server. Links to it end.",
+                help="Drops what was read of it from this server. Links to it then show the demo.",
             )
     st.caption(f"At most {uploads.MOST_KEPT} of a kind are kept a session, in memory, as long as this server runs.")

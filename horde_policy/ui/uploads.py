@@ -4,14 +4,15 @@ A session remembers names and keys only. What was read lies with the page that r
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 import streamlit as st
 
-from horde_policy.ui import replay_desk, review_library
+from horde_policy.ui import address, replay_desk, review_library
+from horde_policy.views.state import ViewState
 
-__all__ = ["KINDS", "Upload", "forget", "listed", "remember"]
+__all__ = ["KINDS", "Upload", "forget", "forget_here", "listed", "remember"]
 
 Kind = Literal["exports", "traffic"]
 
@@ -63,6 +64,25 @@ def forget(key: str) -> None:
     held[:] = [one for one in held if one.key != key]
     for one in dropped:
         _FORGET[one.kind](key)
+
+
+def forget_here(key: str) -> None:
+    """Forget an upload, and take it out of the address with what was chosen of it: no page is then asked for what is gone."""
+    forget(key)
+    review, (view, _) = address.read_review(), address.read_state()
+    if review.data == key:
+        review = review.changed(data="", start=None, end=None)
+    if review.against == key:
+        review = review.changed(against="", against_start=None, against_end=None)
+    plain = ViewState()
+    if view.traffic == key:
+        address.write_state(traffic=plain.traffic, hours=plain.hours, copies=plain.copies)
+    if view.sweep.sweep == key:
+        address.write_state(sweep=plain.sweep)
+    if view.budget.requests == key:
+        address.write_state(budget=replace(view.budget, requests=plain.budget.requests))
+    if review != address.read_review():
+        address.write_review(review)
 
 
 _FORGET: Final[dict[Kind, Callable[[str], None]]] = {

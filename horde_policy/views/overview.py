@@ -64,8 +64,8 @@ def pulse_tiles(pulse: Pulse, status: Status, *, ticking: bool = True) -> list[d
             "Combined speed",
             speed(pulse.speed_tok_per_s),
             unit="tok/s",
-            sub=f"{count(pulse.threads)} threads",
-            help="Of all these workers. " + gloss("combined_speed"),
+            sub=f"of all {count(pulse.open_workers)}, {count(pulse.threads)} threads",
+            help="Of all these workers, whatever size they take. " + gloss("combined_speed"),
         ),
         tile("Queued", tokens_short(queued), unit="tokens", sub=requests, help=gloss("queued_tokens")),
         tile(

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Final, Literal, Protocol
 
 from horde_policy.errors import Problem
@@ -11,7 +11,7 @@ from horde_policy.history.kept import KeptExport
 from horde_policy.history.status import RecorderStatus
 from horde_policy.history.upkeep import StoreInfo
 from horde_policy.views import grid
-from horde_policy.views.text import NOT_REPORTED, age, count, instant, seconds, shortened, visible
+from horde_policy.views.text import NOT_REPORTED, count, instant, seconds, shortened, visible
 
 __all__ = [
     "PROBLEM_COLUMNS",
@@ -133,7 +133,7 @@ def _cells(source: SourceFigures, now: datetime) -> dict[str, grid.Cell]:
         "source": grid.name_cell(source.title, sub=shortened(visible(_where(source)), 40)),
         "kind": KINDS.get(source.kind, source.kind) + synthetic,
         "state": STATES[source.state],
-        "age": _age_cell(source, now),
+        "age": _age_cell(source),
         "due": _due(look, now) if source.kind in ("live", "demo") else NOT_REPORTED,
         "limit": limit_text(source.limits),
         "problems": NOT_REPORTED if snapshot is None else count(len(found)),
@@ -147,15 +147,12 @@ def _where(source: SourceFigures) -> str:
     return source.where if source.kind != "recorded" else "/".join(parts[-2:])
 
 
-def _age_cell(source: SourceFigures, now: datetime) -> grid.Cell:
+def _age_cell(source: SourceFigures) -> grid.Cell:
     snapshot = source.snapshot
     if snapshot is None:
         return NOT_REPORTED
-    at = instant(snapshot.figures_at)
-    if source.kind not in ("live", "demo"):
-        return at
-    old = max(0.0, (now - snapshot.figures_at.astimezone(UTC)).total_seconds())
-    return {"text": f"{age(old)} ago", "sub": at}
+    # an instant, since an age would stand still while the status line's ticks
+    return instant(snapshot.figures_at)
 
 
 def _due(look: LastLook | None, now: datetime) -> str:

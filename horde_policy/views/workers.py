@@ -1,5 +1,6 @@
 """The Workers page's words and rows: who carries what, what hangs on one worker, who was there and is gone."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
@@ -66,11 +67,22 @@ def headline(board: Board, points: Sequence[SinglePoint]) -> str:
         workers = len({point.worker.worker_id for point in points})
         models = "1 model hangs" if len(points) == 1 else f"{count(len(points))} models hang"
         carried = f"{models} on one worker each ({count(workers)} worker{'s' if workers != 1 else ''})"
-    return f"{count(_serving(board))} of {count(pulse.listed_workers)} workers serve everybody; {carried}"
+    some = f"{count(pulse.open_workers)} of {count(pulse.listed_workers)} workers take requests"
+    modelless = _modelless(board)
+    return f"{some}{f', {modelless}' if modelless else ''}; {carried}"
 
 
-def _serving(board: Board) -> int:
-    return sum(standing(worker) == "open" for worker in board.fleet.workers)
+def _modelless(board: Board) -> str:
+    """Return how many of the workers that take requests serve no model, or do not report theirs; empty where none."""
+    found = Counter(standing(worker) for worker in board.fleet.open_workers)
+    parts = [
+        f"{count(found[name])} of them {'serves' if found[name] == 1 else 'serve'} no model"
+        if name == "idle"
+        else f"{count(found[name])} of them {'does' if found[name] == 1 else 'do'} not report models"
+        for name in ("idle", "not known")
+        if found[name]
+    ]
+    return ", ".join(parts)
 
 
 def fleet_tiles(board: Board, points: Sequence[SinglePoint]) -> list[dict[str, object]]:
@@ -79,10 +91,22 @@ def fleet_tiles(board: Board, points: Sequence[SinglePoint]) -> list[dict[str, o
     fastest = max((counted_speed_tok_per_s(worker, board.settings) for worker in board.fleet.open_workers), default=None)
     share = None if fastest is None or not pulse.speed_tok_per_s else fastest / pulse.speed_tok_per_s
     told, unsaid = _told(board)
+    modelless = _modelless(board)
     return [
-        tile("Workers", count(_serving(board)), sub=f"of {count(pulse.listed_workers)} listed", help=gloss("eligible_worker")),
+        tile(
+            "Workers",
+            count(pulse.open_workers),
+            sub=f"of {count(pulse.listed_workers)} listed" + (f"; {modelless}" if modelless else ""),
+            help="Online, outside maintenance, owner not flagged. " + gloss("eligible_worker"),
+        ),
         tile("In maintenance", told, sub=unsaid, help="They take no work of others."),
-        tile("Combined speed", speed(pulse.speed_tok_per_s), unit="tok/s", help=gloss("combined_speed")),
+        tile(
+            "Combined speed",
+            speed(pulse.speed_tok_per_s),
+            unit="tok/s",
+            sub=f"of all {count(pulse.open_workers)}",
+            help="Of all these workers, whatever size they take. " + gloss("combined_speed"),
+        ),
         tile("At assumed speed", count(pulse.unmeasured_workers), unit="workers", help=gloss("assumed_speed")),
         tile("The fastest alone", ratio(share), sub="of the combined speed"),
         tile(

@@ -129,6 +129,35 @@ FOCUSED = """() => {
 }"""
 
 
+RING = """() => {
+  const style = getComputedStyle(document.activeElement)
+  const probe = document.createElement("canvas").getContext("2d")
+  const rgb = (colour, under) => {
+    probe.fillStyle = under; probe.fillRect(0, 0, 1, 1)
+    probe.fillStyle = colour; probe.fillRect(0, 0, 1, 1)
+    return [...probe.getImageData(0, 0, 1, 1).data].slice(0, 3)
+  }
+  const part = v => (v /= 255) <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4
+  const light = ([r, g, b]) => 0.2126 * part(r) + 0.7152 * part(g) + 0.0722 * part(b)
+  const page = getComputedStyle(document.querySelector('[data-testid="stSidebar"]')).backgroundColor
+  const under = `rgb(${rgb(style.backgroundColor, page)})`
+  const [low, high] = [light(rgb(style.outlineColor, under)), light(rgb(under, "#000"))].sort((a, b) => a - b)
+  return [document.activeElement.dataset.testid, style.outlineStyle, style.outlineWidth, (high + 0.05) / (low + 0.05)]
+}"""
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_a_link_of_the_navigation_shows_that_it_has_the_focus(demo: App, view: View, theme: str) -> None:
+    viewer = view(demo, color_scheme=theme)
+    visit(viewer, "guide", {}, first=True)
+    viewer.page.get_by_role("link", name="Overview").first.focus()
+    for _ in range(3):
+        viewer.page.keyboard.press("Tab")
+        kind, style, width, ratio = viewer.page.evaluate(RING)
+        assert (kind, style, width) == ("stPageLink-NavLink", "solid", "2px")
+        assert ratio >= 3.0, "what shows the focus needs a contrast of 3 to 1 (WCAG 1.4.11)"
+
+
 def test_the_keyboard_walks_through_every_page_without_a_trap(demo: App, view: View) -> None:
     viewer = view(demo)
     for number, page in enumerate(PAGES):

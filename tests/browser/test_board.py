@@ -204,3 +204,13 @@ def test_the_link_is_copied(demo: App, view: View) -> None:
     tab.page.get_by_role("button", name="Copy link").click()
     tab.page.wait_for_selector("text=Link copied")
     assert tab.page.evaluate("() => navigator.clipboard.readText()") == f"{demo.url}/overview?size=512"
+
+
+def test_the_wall_screen_opens_at_its_top(demo: App, view: View) -> None:
+    tab = view(demo, viewport={"width": 1920, "height": 1080}).open("overview").board()
+    tab.page.get_by_role("button", name="Wall screen").click()
+    tab.page.wait_for_url("**wall=1**")
+    tab.page.get_by_role("button", name="Leave the wall screen").wait_for()
+    tab.settled()
+    expect(tab.page.locator("h1")).to_be_in_viewport()
+    assert tab.page.locator(APP_TEXT).evaluate("main => main.scrollTop") == 0

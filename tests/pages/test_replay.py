@@ -234,6 +234,7 @@ def test_a_comparison_is_kept_and_opened_again(app: NewApp) -> None:
         {"see_by": "colour"},
         {"map": "GPT-4"},
         {"traffic": "../../etc/passwd?"},
+        {"traffic": "upload-00000000000000000000000000000000"},
     ],
 )
 def test_what_an_address_says_wrongly_is_left_out_and_said(app: NewApp, query: dict[str, str | list[str]]) -> None:
@@ -247,7 +248,6 @@ def test_what_an_address_says_wrongly_is_left_out_and_said(app: NewApp, query: d
 @pytest.mark.parametrize(
     ("query", "sentence"),
     [
-        ({"traffic": "upload-00000000000000000000000000000000"}, "no longer keeps; upload it again"),
         ({"fleet": "history/1", "source": "recorded-snapshot"}, "needs a history of the source"),
         ({"fleet": "history/2"}, "must be one of history/1"),
         ({"fleet": "drawn/1/2"}, "must be drawn/workers/models"),

@@ -26,6 +26,7 @@ from horde_policy.review.loading import DEMO_WEEK, load_exports
 from horde_policy.review.whatif import what_if
 from horde_policy.settings import AllowanceSettings
 from horde_policy.ui import reading, review_library, review_live, uploads
+from horde_policy.views.figures.style import OUTCOME_PATTERNS, OUTCOMES
 from horde_policy.views.parameters import PARAMETERS as OTHER_PARAMETERS
 from horde_policy.views.parameters import SETTING_PARAMETERS, TRIED_PARAMETERS
 from horde_policy.views.review_state import PARAMETERS
@@ -34,6 +35,7 @@ from tests.pages.conftest import REVIEW_PAGES, App
 from tests.unit.imports.writing import PLAIN, QUEUE, T0, classic, decision, exposition, matrix, metric
 
 NewApp = Callable[[], App]
+OUTCOME_MARKS = {(OUTCOMES["light"][name], pattern) for name, pattern in OUTCOME_PATTERNS.items()}
 HOSTILE = "=1+1[x](http://192.0.2.1/)<img src=x>:red[a]"
 
 
@@ -312,9 +314,30 @@ def test_an_upload_is_read_remembered_listed_and_forgotten(app: NewApp) -> None:
     sources.test.button(key=f"sources.forget-{key}").click().run()
     sources.assert_well()
     assert not sources.rows("sources.uploads")
-    gone = app().open("decisions", data=key)
+    assert "data" not in sources.address
+
+
+@pytest.mark.parametrize("page", REVIEW_PAGES)
+def test_an_address_of_an_upload_that_is_not_kept_shows_the_demo_and_says_so(app: NewApp, page: str) -> None:
+    gone = app().open(page, data="upload-0", since="2020-01-01T00:00:00Z", until="2020-01-02T00:00:00Z")
     gone.assert_well()
     assert "is an upload that this server does not keep, or no longer; upload it again" in words(gone)
+    assert "38,000 decisions" in words(gone)
+    gone.test.button(key="review.leave-out").click().run()
+    gone.assert_well()
+    assert gone.address == {}
+    assert gone.warnings == []
+
+
+def test_forgetting_takes_an_upload_out_of_every_parameter_that_names_it(app: NewApp) -> None:
+    key = add(("a.prom", PLAIN))
+    day = {"since": "2026-11-23T00:00:00Z", "against_until": "2026-11-24T00:00:00Z"}
+    shown = app()
+    shown.test.session_state["uploads.held"] = [uploads.Upload(key, "exports", "a.prom", "", "")]
+    shown.open("sources", data=key, against=key, traffic=key, sweep=key, budget_requests=key, chat="true", **day)
+    shown.test.button(key=f"sources.forget-{key}").click().run()
+    shown.assert_well()
+    assert shown.address == {"chat": ["true"]}
 
 
 def test_one_bad_file_among_many_is_named_and_the_others_are_shown(app: NewApp) -> None:
@@ -501,3 +524,64 @@ def test_a_server_that_fails_is_said_to_and_is_no_error_page(
     monkeypatch.setenv("HORDE_POLICY_PROMETHEUS_URL", "ftp://x")
     assert review_live.server_name() is None
     assert "HORDE_POLICY_PROMETHEUS_URL" in words(app().open("week"))
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        {"outcome": "refused", "columns": "requested_size"},
+        {"outcome": "refused"},
+        {"outcome": "refused", "rows": "time"},
+        {"outcome": "refused", "rows": "outcome"},
+        {"columns": "outcome", "rows": "requested_size"},
+    ],
+)
+def test_an_outcome_has_its_colour_and_pattern_also_alone_and_the_axis_says_what_the_control_does(
+    app: NewApp, query: dict[str, str]
+) -> None:
+    shown = app().open("decisions", **query)
+    shown.assert_well()
+    splits = [json.loads(f.proto.spec) for f in shown.test.get("plotly_chart") if "decisions.split-" in f.proto.id]
+    assert splits
+    for spec in splits:
+        for bar in spec["data"]:
+            marker = bar["marker"]
+            fills = marker["color"] if isinstance(marker["color"], list) else [marker["color"]]
+            shapes = marker["pattern"]["shape"]
+            assert set(zip(fills, shapes if isinstance(shapes, list) else [shapes], strict=True)) <= OUTCOME_MARKS
+        axis = spec["layout"]["yaxis" if query.get("rows") == "time" else "xaxis"]
+        assert "share" not in axis["title"]["text"]
+        assert "decisions" in axis["title"]["text"]
+    shares = [toggle for toggle in shown.test.toggle if toggle.label == "Shares"]
+    assert [(toggle.value, toggle.disabled) for toggle in shares] == [(False, True)]
+
+
+def test_shares_stay_as_they_were_chosen_while_they_cannot_be_drawn(app: NewApp) -> None:
+    shown = app().open("decisions")
+    shown.test.toggle(key="decisions.shares").set_value(False).run()
+    shown.test.selectbox(key="decisions.colour").set_value("").run()
+    shown.test.selectbox(key="decisions.colour").set_value("outcome").run()
+    shown.assert_well()
+    assert shown.test.toggle(key="decisions.shares").value is False
+
+
+@pytest.mark.parametrize("page", REVIEW_PAGES)
+def test_an_uploaded_bundled_file_is_labelled_synthetic(app: NewApp, page: str) -> None:
+    content = (DEMO_WEEK / "process_a.otlp.jsonl.gz").read_bytes()
+    shown = app().open(page, data=add(("mine.gz", content)))
+    shown.assert_well()
+    assert ":orange-badge" in words(shown)
+
+
+def test_what_is_made_up_is_told_by_content_or_by_what_is_uploaded_with_it() -> None:
+    content = (DEMO_WEEK / "process_a.otlp.jsonl.gz").read_bytes()
+    library = review_library.library()
+    about = json.dumps({"title": "Made by hand", "synthetic": True}).encode()
+    assert library.upload(add(("mine.jsonl", gzip.decompress(content)))).synthetic
+    told = library.upload(add(("a.prom", PLAIN), ("about.json", about)))
+    assert (told.synthetic, told.title, len(told.files)) == (True, "Made by hand", 1)
+    assert not library.upload(add(("a.prom", PLAIN))).synthetic
+    with pytest.raises(InputError, match="upload them with it"):
+        add(("about.json", about))
+    with pytest.raises(InputError, match="cannot be read as JSON"):
+        add(("a.prom", PLAIN), ("about.json", b"{"))

@@ -173,3 +173,9 @@ def test_a_real_prometheus_answers_every_query_of_the_board(tmp_path: Path) -> N
             assert answer["status"] == "success", f"{query}: {answer}"
             if "rate(" not in query:
                 assert answer["data"]["result"], f"{query} finds nothing"
+
+
+def test_the_settings_are_written_before_a_unit_is_started() -> None:
+    text = (DEPLOY / "README.md").read_text(encoding="utf-8")
+    assert text.index("HORDE_URL=") < text.index("systemctl enable --now")
+    assert text.count("enable --now") == 1

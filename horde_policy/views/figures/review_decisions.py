@@ -174,7 +174,7 @@ def fig_bars(cells: pl.DataFrame, rows: str, colour: str, mode: Mode, *, shares:
     ----------
     cells
         From :func:`~horde_policy.review.decompose.decompose` by ``rows`` and ``colour``, so that the shares are those within a
-        row; by ``rows`` alone where ``colour`` is empty.
+        row; by ``rows`` alone where ``colour`` is empty. Rows of outcomes then have the outcomes' own colours and patterns.
     shares
         Whether bars are shares (all equally long, n at their head) or counts.
     """
@@ -190,12 +190,17 @@ def fig_bars(cells: pl.DataFrame, rows: str, colour: str, mode: Mode, *, shares:
             (row["share_low"] + row["share_high"]) * 50 if shares and colour else (row["count_low"] + row["count_high"]) / 2
             for row in own.iter_rows(named=True)
         ]
+        if not colour and rows == "outcome":
+            marks = [colour_of("outcome", outcome, mode) for outcome in own[rows].to_list()]
+            marker = {"color": [mark[0] for mark in marks], "pattern": fill_pattern("", mode) | {"shape": [m[1] for m in marks]}}
+        else:
+            marker = {"color": fill, "pattern": fill_pattern(pattern, mode)}
         figure.add_bar(
             y=[_label(rows, row) for row in own[rows].to_list()],
             x=middle,
             orientation="h",
             name=escape_plotly(word_text(colour, word)) if colour else "decisions",
-            marker={"color": fill, "pattern": fill_pattern(pattern, mode)},
+            marker=marker,
             customdata=[(row[rows], word, _hover(row)) for row in own.iter_rows(named=True)],
             hovertemplate="%{customdata[2]}<extra></extra>",
         )

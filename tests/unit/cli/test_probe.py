@@ -58,7 +58,7 @@ def test_without_a_snapshot_the_answer_stands_alone(server: ReplayingServer, cap
 
 def test_what_cannot_be_probed_is_named(server: ReplayingServer, capsys: pytest.CaptureFixture[str]) -> None:
     for arguments, message in (
-        (["--model", "m", "--max-length", "80"], "--url: None must be given"),
+        (["--model", "m", "--max-length", "80"], "--url: must be given"),
         (["--url", server.url, "--model", "m", "--max-length", "0"], "max_length: 0 must be"),
         (["--url", server.url, "--model", "", "--max-length", "80"], "must be named"),
         (["--url", "horde", "--model", "m", "--max-length", "80"], "must be an address"),

@@ -105,8 +105,8 @@ def test_a_server_that_is_away_is_said_and_waited_for(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--store", "x.sqlite"], "--url: None must be given, here or as HORDE_URL"),
-        (["--url", "https://horde.example"], "--store: None must be given, here or as HORDE_POLICY_HISTORY"),
+        (["--store", "x.sqlite"], "--url: must be given, here or as HORDE_URL"),
+        (["--url", "https://horde.example"], "--store: must be given, here or as HORDE_POLICY_HISTORY"),
         (["--url", "horde.example", "--store", "x.sqlite"], "must be an address like https://host"),
         (["--url", "https://horde.example", "--store", "mysql://me:secret@h/d"], "must be an SQLite file or a postgresql:// URL"),
         (["--url", "https://horde.example", "--store", "none/x.sqlite"], "the store's file cannot be opened"),
@@ -118,7 +118,7 @@ def test_a_server_that_is_away_is_said_and_waited_for(tmp_path: Path) -> None:
         (["--url", "https://horde.example", "--store", "x.sqlite", "--metrics-port", "70000"], "cannot be served on"),
         (["--url", "https://horde.example", "--store", "x.sqlite", "--max-length", "0"], "max_length: 0 must be"),
         (["--url", "https://horde.example", "--store", "x.sqlite", "--set", "floor_tokens=0"], "setting floor_tokens: 0"),
-        (["--prometheus", "https://p.example"], "--store: None must be given, here or as HORDE_POLICY_HISTORY"),
+        (["--prometheus", "https://p.example"], "--store: must be given, here or as HORDE_POLICY_HISTORY"),
         (["--prometheus", "p.example", "--store", "x.sqlite"], "setting --prometheus"),
         (["--prometheus", "https://me:secret@p.example", "--store", "x.sqlite"], "setting --prometheus"),
         (
