@@ -428,4 +428,4 @@ def test_a_setting_that_would_make_a_wait_endless_is_refused_where_it_is_typed(c
     for pair in ("wait_floor_s=1.7e308", "assumed_speed_tok_per_s=1e-303"):
         told = refused(capsys, *arguments, "--set", pair)
         assert told.startswith(f"error: setting {pair.partition('=')[0]}: ")
-        assert told.endswith("and at most 1,000,000,000\n")
+        assert told.endswith("and at most 1,000,000,000 (rule A4; given by --set)\n")
