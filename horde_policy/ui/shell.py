@@ -12,6 +12,7 @@ from pathlib import Path
 import streamlit as st
 
 from horde_policy.errors import ConfigError
+from horde_policy.sources.catalogue import RECORDED_SETTING
 from horde_policy.ui import address, controls, live, reading
 from horde_policy.ui.sign_in import require_sign_in
 from horde_policy.views.guide import STEPS, link_query
@@ -53,6 +54,9 @@ html { font-size: clamp(15px, 1.6vw, 21px); }
 """For a page that is shown to a room."""
 
 GUIDE = "guide"
+
+_UNUSABLE = {RECORDED_SETTING: f"A folder of {RECORDED_SETTING} cannot be used; the page Sources says which one, and why."}
+"""Setting → what every page says of what is wrong with it, where the rest concerns those who look after the server."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +186,7 @@ def frame(sections: Mapping[str, Sequence[PageEntry]]) -> Navigation:
     show_workshop_bar(page, state)
     if page.entry.controls:
         _show_controls(state, page.entry)
-    problems = (problem.text for problem in live.source_problems())
+    problems = dict.fromkeys(_UNUSABLE.get(problem.subject, problem.text) for problem in live.source_problems())
     # What a link or the configuration says may hold anything: it is shown as text and never as Markdown.
     # In a place that is always there: what follows keeps its own, or a long run would show it twice until it ends.
     with st.empty().container():
