@@ -12,11 +12,11 @@ from pathlib import Path
 import streamlit as st
 
 from horde_policy.errors import ConfigError
-from horde_policy.sources.catalogue import RECORDED_SETTING
+from horde_policy.sources.catalogue import DEMO_KEY, RECORDED_SETTING, URL_KEY
 from horde_policy.ui import address, controls, live, reading
 from horde_policy.ui.sign_in import require_sign_in
 from horde_policy.views.guide import STEPS, link_query
-from horde_policy.views.state import ViewState
+from horde_policy.views.state import ViewState, set_first_source
 from horde_policy.views.text import escape_markdown
 
 __all__ = ["PageEntry", "frame", "here", "link_to", "navigation"]
@@ -173,6 +173,7 @@ def frame(sections: Mapping[str, Sequence[PageEntry]]) -> Navigation:
     st.logo(str(FOLDER / "wordmark.svg"), icon_image=str(FOLDER / "mark.svg"), size="large")
     require_sign_in()
     address.begin_run(page.here)
+    set_first_source(URL_KEY if URL_KEY in live.source_labels() else DEMO_KEY)
     try:
         state, notes = address.read_state()
     except ConfigError as error:
