@@ -55,6 +55,9 @@ html { font-size: clamp(15px, 1.6vw, 21px); }
 
 GUIDE = "guide"
 
+MOST_NOTES = 2
+"""So many parts of a link that were left out are told one by one above the page; more are folded into one list."""
+
 _UNUSABLE = {RECORDED_SETTING: f"A folder of {RECORDED_SETTING} cannot be used; the page Sources says which one, and why."}
 """Setting → what every page says of what is wrong with it, where the rest concerns those who look after the server."""
 
@@ -191,9 +194,19 @@ def frame(sections: Mapping[str, Sequence[PageEntry]]) -> Navigation:
     # What a link or the configuration says may hold anything: it is shown as text and never as Markdown.
     # In a place that is always there: what follows keeps its own, or a long run would show it twice until it ends.
     with st.empty().container():
-        for text in (*notes, *address.take_notices(), *problems):
+        told = (*address.take_notices(), *problems)
+        if len(notes) > MOST_NOTES:
+            _fold(notes)
+        for text in told if len(notes) > MOST_NOTES else (*notes, *told):
             st.warning(escape_markdown(text), icon=":material/info:")
     return page
+
+
+def _fold(notes: Sequence[str]) -> None:
+    """List what was left out of a link in one folded place, so that it does not push the page off the screen."""
+    with st.expander(f"{len(notes)} parts of the link were left out", icon=":material/info:"):
+        for text in notes:
+            st.markdown(escape_markdown(text))
 
 
 def _show_controls(state: ViewState, entry: PageEntry) -> None:

@@ -219,7 +219,7 @@ def parse_view_state(query: Query, base: AllowanceSettings) -> tuple[ViewState, 
     >>> for note in notes:
     ...     print(note)
     The link's size='-3' is left out: it must be a whole number from 16 to 16384.
-    The link's ceiling='1e309' is left out: it must be a whole number.
+    The link's ceiling='1e309' is left out: it must be a whole number from 1 to 16384.
     The link's colour is left out: no page knows it.
     """
     values, notes = read_values(PARAMETERS, query)
