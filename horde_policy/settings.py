@@ -9,7 +9,8 @@ import json
 import math
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Literal, Self, TypeVar, get_args
@@ -62,6 +63,19 @@ ENVIRONMENT_NAMES: Mapping[str, str] = {
     "return_times": "HORDE_POLICY_RETURN_TIMES",
 }
 """Setting → its name in the environment (A6; ``HORDE_POLICY_…`` for what A6 does not name)."""
+
+
+_RULES: Mapping[str, str] = {
+    "ceiling_tokens": "A4",
+    "floor_tokens": "A4",
+    "wait_full_s": "A4",
+    "wait_floor_s": "A4",
+    "assumed_speed_tok_per_s": "A4",
+    "jobs_rule_floor_per_thread": "A4",
+    "ahead": "A7",
+    "count_threads": "A7",
+}
+"""Setting → the numbered rule that says what it may be; what only a replay has follows none of the server's."""
 
 
 def _check_whole(setting: str, value: object, least: int, most: int | None = None) -> None:
@@ -271,12 +285,30 @@ def _typed(setting: str, text: str) -> object:
         raise ConfigError(setting, text, f"must be {kind}") from None
 
 
-def settings_from_pairs(pairs: list[str] | tuple[str, ...], base: S) -> S:
-    """Return ``base`` changed by ``name=value`` pairs as typed on a command line.
+@contextmanager
+def _placed(places: Mapping[str, str]) -> Iterator[None]:
+    """Say of a refused setting by which rule, and where it stands; ``places`` names where each setting that is given does.
+
+    What is refused beside another setting is given where that one is, or where both are.
+    """
+    try:
+        yield
+    except ConfigError as error:
+        named = {setting for setting in places if setting == error.setting or setting in error.rule.split(", ")[0].split()}
+        where = list(dict.fromkeys(place for setting, place in places.items() if setting in named))
+        rule = [f"rule {_RULES[error.setting]}"] if error.setting in _RULES else []
+        raise ConfigError(error.setting, error.value, error.rule, hint="; ".join([*rule, *where]) or None) from None
+
+
+def settings_from_pairs(pairs: list[str] | tuple[str, ...], base: S, *, option: str | None = None) -> S:
+    """Return ``base`` changed by ``name=value`` pairs as typed on a command line; what is refused names the ``option``.
 
     >>> settings_from_pairs(["floor_tokens=256", "ahead=all"], AllowanceSettings()).ahead
     'all'
     """
+    if option is not None:
+        with _placed({pair.partition("=")[0].strip(): f"given by {option}" for pair in pairs}):
+            return settings_from_pairs(pairs, base)
     changes: dict[str, object] = {}
     for pair in pairs:
         name, equals, text = pair.partition("=")
@@ -294,12 +326,9 @@ def settings_from_environment(environment: Mapping[str, str], base: S) -> S:
     256
     """
     own = {f.name for f in fields(base)}
-    changes = {
-        setting: _typed(setting, environment[name])
-        for setting, name in ENVIRONMENT_NAMES.items()
-        if setting in own and environment.get(name, "").strip()
-    }
-    return base.changed(**changes)
+    given = {s: name for s, name in ENVIRONMENT_NAMES.items() if s in own and environment.get(name, "").strip()}
+    with _placed({setting: f"{name} in the environment" for setting, name in given.items()}):
+        return base.changed(**{setting: _typed(setting, environment[name]) for setting, name in given.items()})
 
 
 def settings_from_file(path: Path, base: S) -> S:
@@ -318,7 +347,8 @@ def settings_from_file(path: Path, base: S) -> S:
         raise InputError("settings file", "", str(path), f"cannot be read: {error.strerror}") from error
     except ValueError as error:  # not TOML, not UTF-8, or a number of more digits than Python reads
         raise InputError("settings file", "", str(path), f"is not TOML: {error}") from error
-    return base.changed(**content)
+    with _placed(dict.fromkeys(content, f"in {path}")):
+        return base.changed(**content)
 
 
 def load_settings(
@@ -332,7 +362,7 @@ def load_settings(
     settings = settings_from_environment(environment, base)
     if file is not None:
         settings = settings_from_file(file, settings)
-    return settings_from_pairs(pairs, settings)
+    return settings_from_pairs(pairs, settings, option="--set")
 
 
 _WHOLE_ADDRESS = re.compile(r"[a-z][a-z0-9+]*://(?!/)", re.IGNORECASE)

@@ -21,6 +21,7 @@ from horde_policy.cli.sources_option import (
     StoreOption,
     UrlOption,
     load_snapshot,
+    say_unrecorded,
 )
 from horde_policy.clock import SystemClock
 from horde_policy.errors import InputError, Problem
@@ -152,6 +153,7 @@ def allowance(
     pool = fleet.pool(models, max_context_length)
     measures = [measure_pool(fleet, pool, size) for size in sizes]
     if as_json:
+        say_unrecorded(look)
         print(json.dumps(allowance_document(look, models, measures, problems), indent=2, allow_nan=False))
         return
     out = console()

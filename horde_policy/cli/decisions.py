@@ -159,7 +159,7 @@ def _step_of(text: str | None) -> timedelta | None:
 
 
 def _changed(settings: AllowanceSettings, pairs: list[str]) -> AllowanceSettings:
-    changed = settings_from_pairs(pairs, settings)
+    changed = settings_from_pairs(pairs, settings, option="--what-if")
     moved = {name for name in changed.differences() if getattr(changed, name) != getattr(settings, name)}
     if changed == settings or not moved <= {"ceiling_tokens", "floor_tokens"}:
         raise ConfigError(

@@ -139,8 +139,8 @@ def prune_history(
 ) -> None:
     """Throw away what is older; the state at the cut stays readable, so up to an hour more is kept."""
     if (keep_days is None) == (before is None):
-        given = "neither --keep-days nor --before" if before is None else "both --keep-days and --before"
-        raise InputError("history prune", "options", given, "is given: give one of them, which says what is old")
+        given = "neither is given" if before is None else "both are given"
+        raise InputError("history prune", "", None, f"must say what is old by --keep-days or by --before; {given}")
     if keep_days is not None and not 0 < keep_days <= 36_500:
         raise InputError("--keep-days", "", keep_days, "must be above 0 and at most 36500 days")
     now = SystemClock().now()

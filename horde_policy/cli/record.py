@@ -162,11 +162,11 @@ def _collect(url: str, tenant: str | None, mapping: Path | None, store: str, eve
     asked = PrometheusClient(
         url, clock=clock, tenant=tenant or given[TENANT_SETTING], token=given[TOKEN_SETTING], setting="--prometheus"
     )
+    keep = None if kept_days is None else timedelta(days=kept_days)
+    said = None if mapping is None else load_mapping(mapping)
     with asked as client:
         opened = HistoryStore(store)
         try:
-            keep = None if kept_days is None else timedelta(days=kept_days)
-            said = None if mapping is None else load_mapping(mapping)
             collector = Collector(client, opened, clock=clock, mapping=said, every_s=every_s, keep=keep)
             _say(f"collecting the metrics of {client.name} into {opened.name} every {every_s:g} s")
             collector.run(_stopped_by_signals(), told=told)

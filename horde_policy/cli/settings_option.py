@@ -31,4 +31,4 @@ def allowance_settings(environment: Mapping[str, str], file: Path | None, pairs:
     """
     loaded = load_settings(ReplaySettings(), environment=environment, file=file)
     own = AllowanceSettings(**{f.name: getattr(loaded, f.name) for f in fields(AllowanceSettings)})
-    return settings_from_pairs(pairs or [], own)
+    return settings_from_pairs(pairs or [], own, option="--set")

@@ -22,6 +22,7 @@ from horde_policy.cli.sources_option import (
     StoreOption,
     UrlOption,
     load_snapshot,
+    say_unrecorded,
 )
 from horde_policy.clock import SystemClock
 from horde_policy.errors import InputError
@@ -75,6 +76,7 @@ def snapshot(
         _write(out, _content(board, ending))
         print(f"written to {out}", file=sys.stderr)
     if as_json:
+        say_unrecorded(look)
         print(json.dumps(snapshot_document(board), indent=2, allow_nan=False))
     else:
         _print_table(board)

@@ -1,7 +1,8 @@
 """The options that name a source, shared by the commands that take one look, and the snapshot they give."""
 
+import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
@@ -15,6 +16,7 @@ from horde_policy.sources.catalogue import CONTACT_SETTING
 from horde_policy.sources.demo import DemoSource
 from horde_policy.sources.horde import client_agent, fetch_snapshot
 from horde_policy.sources.recorded import load_recorded
+from horde_policy.views.text import visible
 
 __all__ = [
     "URL_VARIABLE",
@@ -27,6 +29,7 @@ __all__ = [
     "instant_named",
     "load_snapshot",
     "named_address",
+    "say_unrecorded",
 ]
 
 URL_VARIABLE = "HORDE_URL"
@@ -90,7 +93,7 @@ def load_snapshot(choice: SourceChoice, environment: Mapping[str, str], clock: C
     if choice.recorded is not None:
         return load_recorded(choice.recorded)
     if choice.store is not None:
-        return _from_store(choice.store, clock.now() if choice.at is None else instant_named(choice.at))
+        return _from_store(choice.store, clock.now(), None if choice.at is None else instant_named(choice.at))
     if choice.demo:
         return DemoSource(clock).load()
     setting, address = named_address(choice.url, environment)
@@ -133,13 +136,24 @@ def instant_named(text: str, option: str = "--at") -> datetime:
         raise InputError(option, "", text, "must be an instant as 2026-11-29T12:00:00Z") from error
 
 
-def _from_store(store: str, at: datetime) -> Snapshot:
+def say_unrecorded(look: Snapshot) -> None:
+    """Say on stderr that the figures are of an earlier poll than the instant asked for: in JSON alone it is overlooked."""
+    for problem in look.problems:
+        if problem.code == "not_recorded":
+            print(f"{problem.level}: {visible(problem.subject)}: {visible(problem.text)}", file=sys.stderr)
+
+
+def _from_store(store: str, now: datetime, at: datetime | None) -> Snapshot:
     # read here and not above: the other sources need no database, and a command should start fast
     from horde_policy.history.reading import snapshot_at
     from horde_policy.history.store import HistoryStore
+    from horde_policy.history.unrecorded import unrecorded_at
 
     history = HistoryStore(store, read_only=True)
     try:
-        return snapshot_at(history, at)
+        look = snapshot_at(history, at or now)
+        # Without an instant the newest is asked for, and its age is said.
+        unrecorded = None if at is None else unrecorded_at(history, at, look.source)
     finally:
         history.close()
+    return look if unrecorded is None else replace(look, problems=(*look.problems, unrecorded))

@@ -96,23 +96,34 @@ class RecordingService:
         self._open = ExitStack()
         if plan.webhook is not None:
             checked_webhook(plan.webhook)
-        store = self._opened()
-        self.recorder = Recorder(
-            source,
-            store,
-            clock=clock,
+        self._starting = RecorderState(state="starting", since=clock.now(), text="", last_stored=None, polls=0, wait_s=0.0)
+        self._begun: Recorder | None = None
+        # The port first: where it cannot be had, no new store is left behind.
+        self.metrics_port = self._serve()
+        try:
+            self.recorder = self._begun = self._recorder(monotonic, owner)
+        except BaseException:
+            self._open.close()
+            raise
+
+    def _recorder(self, monotonic: Callable[[], float], owner: str) -> Recorder:
+        plan = self._plan
+        alerts = AlertKeeper(
+            plan.settings,
+            max_length=plan.max_length,
+            context_tokens=plan.context_tokens,
+            deliver=plan.webhook is not None,
+        )
+        return Recorder(
+            self._source,
+            self._opened(),
+            clock=self._clock,
             monotonic=monotonic,
             owner=owner,
             interval_s=plan.interval_s,
-            alerts=AlertKeeper(
-                plan.settings,
-                max_length=plan.max_length,
-                context_tokens=plan.context_tokens,
-                deliver=plan.webhook is not None,
-            ),
+            alerts=alerts,
             retention=plan.retention,
         )
-        self.metrics_port = self._serve()
 
     def _opened(self) -> HistoryStore:
         store = HistoryStore(self._plan.store)
@@ -126,16 +137,13 @@ class RecordingService:
         collector = BoardCollector(
             self._look, plan.settings, clock=self._clock, max_length=plan.max_length, context_tokens=plan.context_tokens
         )
-        try:
-            server = serve_metrics(collector, plan.metrics_port, plan.metrics_address)
-        except BaseException:
-            self._open.close()
-            raise
+        server = serve_metrics(collector, plan.metrics_port, plan.metrics_address)
         self._open.callback(server.stop)
         return server.port
 
     def _look(self) -> tuple[Snapshot | None, RecorderState]:
-        return self.recorder.latest, self.recorder.state
+        recorder = self._begun
+        return (None, self._starting) if recorder is None else (recorder.latest, recorder.state)
 
     def run(self, stop: threading.Event) -> None:
         """Record until ``stop`` is set, then end everything; a fault of the recorder ends it too, and is raised."""

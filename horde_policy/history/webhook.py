@@ -6,6 +6,7 @@ No way over a network can do without that.
 """
 
 import contextlib
+import re
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -50,6 +51,12 @@ def checked_webhook(address: str) -> str:
     >>> checked_webhook("ftp://hooks.example/secret")
     Traceback (most recent call last):
     horde_policy.errors.ConfigError: setting --webhook: 'ftp://…' must be an address like https://host/path
+    >>> checked_webhook("notaurl")
+    Traceback (most recent call last):
+    horde_policy.errors.ConfigError: setting --webhook: 'notaurl' must be an address like https://host/path
+    >>> checked_webhook("hooks.example/T0/secret")
+    Traceback (most recent call last):
+    horde_policy.errors.ConfigError: setting --webhook: 'hooks.example…' must be an address like https://host/path
     """
     text = address.strip()
     try:
@@ -59,10 +66,19 @@ def checked_webhook(address: str) -> str:
     except (ValueError, httpx.InvalidURL):
         usable = False
     if not usable:
-        raise ConfigError(SETTING, f"{text.partition('://')[0][:20]}://…", "must be an address like https://host/path")
+        raise ConfigError(SETTING, _shown(text), "must be an address like https://host/path")
     if parts.username is not None or parts.password is not None:
         raise ConfigError(SETTING, f"{parts.scheme}://…@…", "must carry no user name or password")
     return text
+
+
+def _shown(text: str) -> str:
+    """Return what can be shown of a text that is no address: its scheme, or what stands before any path, query or password."""
+    scheme, there, _ = text.partition("://")
+    if there:
+        return f"{scheme[:20]}://…"
+    host = re.split(r"[/\\?#]", text, maxsplit=1)[0]
+    return "…" if "@" in host else host if host == text and len(host) <= 40 else f"{host[:20]}…"
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 Configuration is the environment and the secrets file, both as arguments. Listing sources opens nothing and asks nothing.
 """
 
+import logging
 import os
 import re
 from collections.abc import Callable, Mapping
@@ -18,7 +19,9 @@ from horde_policy.sources.horde import HordeClient, LiveSource, api_address, cli
 from horde_policy.sources.recorded import RecordedSource, recorded_folders
 from horde_policy.sources.source import Source
 
-__all__ = ["DEMO_KEY", "PUBLIC_HORDE", "PUBLIC_KEY", "URL_KEY", "Catalogue", "Entry", "configured_sources"]
+__all__ = ["DEMO_KEY", "PUBLIC_HORDE", "PUBLIC_KEY", "RECORDED_SETTING", "URL_KEY", "Catalogue", "Entry", "configured_sources"]
+
+_log = logging.getLogger(__name__)
 
 DEMO_KEY = "demo"
 PUBLIC_KEY = "aihorde"
@@ -176,7 +179,10 @@ def configured_sources(
     for folder in given:
         found = recorded_folders(folder)
         if not found:
-            text = f"setting {RECORDED_SETTING}: {str(folder)!r} holds no recorded folder; it is left out"
+            # Where it lies on the server is nobody's business but the log's.
+            _log.warning("setting %s: %r holds no recorded folder; it is left out", RECORDED_SETTING, str(folder))
+            named = folder.name or folder.resolve().name
+            text = f"setting {RECORDED_SETTING}: {named!r} holds no recorded folder; it is left out"
             problems.append(Problem("bad_setting", RECORDED_SETTING, text))
         entries.extend(_recorded(inner, taken) for inner in found)
     entries.extend(_recorded(inner, taken) for inner in recorded_folders(bundled))

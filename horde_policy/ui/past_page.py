@@ -11,6 +11,7 @@ from horde_policy.board.rows import make_board
 from horde_policy.frames.schemas import Schema
 from horde_policy.history.reading import snapshot_at
 from horde_policy.history.trend import TREND_ROWS
+from horde_policy.history.unrecorded import unrecorded_at
 from horde_policy.ui import address, components, history
 from horde_policy.ui.charts import show_figure, theme_mode
 from horde_policy.ui.page import Opened
@@ -19,7 +20,7 @@ from horde_policy.views import grid, model, past
 from horde_policy.views.exports import file_name, headings, to_csv
 from horde_policy.views.figures.history import Mark, fig_states, fig_trend, states_alt, trend_alt
 from horde_policy.views.history import thinned
-from horde_policy.views.text import escape_markdown, instant
+from horde_policy.views.text import escape_markdown, instant, visible
 
 __all__ = ["offer_csv", "show_changes", "show_firing", "show_states", "show_trend", "sparks", "trail_waits"]
 
@@ -175,6 +176,9 @@ def _show_past_tiles(opened: Opened, detail: ModelDetail, found: history.Past) -
     size, context = opened.state.max_length_tokens, opened.state.max_context_tokens
     board = make_board(then, opened.board.settings, max_length=size, context_tokens=context, strip_sizes=())
     st.subheader(f"As of {instant(found.shown.end)}, the end of the range", anchor=False)
+    unrecorded = unrecorded_at(found.store, found.shown.end, found.source)
+    if unrecorded is not None:
+        st.warning(escape_markdown(visible(f"{unrecorded.text[:1].upper()}{unrecorded.text[1:]}.")), icon=":material/history:")
     tiles = model.detail_tiles(model_detail(board.fleet, detail.measure.models, size, context))
     components.pulse(key="model.then", data={"tiles": tiles})
 

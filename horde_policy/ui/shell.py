@@ -12,10 +12,11 @@ from pathlib import Path
 import streamlit as st
 
 from horde_policy.errors import ConfigError
+from horde_policy.sources.catalogue import DEMO_KEY, RECORDED_SETTING, URL_KEY
 from horde_policy.ui import address, controls, live, reading
 from horde_policy.ui.sign_in import require_sign_in
 from horde_policy.views.guide import STEPS, link_query
-from horde_policy.views.state import ViewState
+from horde_policy.views.state import ViewState, set_first_source
 from horde_policy.views.text import escape_markdown
 
 __all__ = ["PageEntry", "frame", "here", "link_to", "navigation"]
@@ -55,6 +56,12 @@ html { font-size: clamp(15px, 1.6vw, 21px); }
 """For a page that is shown to a room."""
 
 GUIDE = "guide"
+
+MOST_NOTES = 2
+"""So many parts of a link that were left out are told one by one above the page; more are folded into one list."""
+
+_UNUSABLE = {RECORDED_SETTING: f"A folder of {RECORDED_SETTING} cannot be used; the page Sources says which one, and why."}
+"""Setting → what every page says of what is wrong with it, where the rest concerns those who look after the server."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +178,7 @@ def frame(sections: Mapping[str, Sequence[PageEntry]]) -> Navigation:
     st.logo(str(FOLDER / "wordmark.svg"), icon_image=str(FOLDER / "mark.svg"), size="large")
     require_sign_in()
     address.begin_run(page.here)
+    set_first_source(URL_KEY if URL_KEY in live.source_labels() else DEMO_KEY)
     try:
         state, notes = address.read_state()
     except ConfigError as error:
@@ -184,13 +192,23 @@ def frame(sections: Mapping[str, Sequence[PageEntry]]) -> Navigation:
     show_workshop_bar(page, state)
     if page.entry.controls:
         _show_controls(state, page.entry)
-    problems = (problem.text for problem in live.source_problems())
+    problems = dict.fromkeys(_UNUSABLE.get(problem.subject, problem.text) for problem in live.source_problems())
     # What a link or the configuration says may hold anything: it is shown as text and never as Markdown.
     # In a place that is always there: what follows keeps its own, or a long run would show it twice until it ends.
     with st.empty().container():
-        for text in (*notes, *address.take_notices(), *problems):
+        told = (*address.take_notices(), *problems)
+        if len(notes) > MOST_NOTES:
+            _fold(notes)
+        for text in told if len(notes) > MOST_NOTES else (*notes, *told):
             st.warning(escape_markdown(text), icon=":material/info:")
     return page
+
+
+def _fold(notes: Sequence[str]) -> None:
+    """List what was left out of a link in one folded place, so that it does not push the page off the screen."""
+    with st.expander(f"{len(notes)} parts of the link were left out", icon=":material/info:"):
+        for text in notes:
+            st.markdown(escape_markdown(text))
 
 
 def _show_controls(state: ViewState, entry: PageEntry) -> None:

@@ -11,7 +11,7 @@ from typing import Final
 from horde_policy.settings import AllowanceSettings
 from horde_policy.views.parameters import WORKSHOP_STEPS
 from horde_policy.views.review_state import ReviewState
-from horde_policy.views.state import ViewState
+from horde_policy.views.state import DEMO, ViewState
 
 __all__ = ["BUSY", "IDLE", "OTHER_BACKEND", "SEVERAL_SIZES", "SHARED_NAME", "STEPS", "STUCK", "GuideLink", "Step", "link_query"]
 
@@ -128,6 +128,6 @@ def link_query(link: GuideLink, step: int, base: AllowanceSettings) -> dict[str,
     >>> link_query(STEPS[4].links[1], 5, AllowanceSettings(floor_tokens=256))["floor"]
     ['512']
     """
-    state = ViewState(step=step).changed(**link.changes)
+    state = ViewState(source=DEMO, step=step).changed(**link.changes)
     own = {} if link.review is None else link.review.query()
     return state.query(base) | own | {name: list(values) for name, values in link.extra.items()}

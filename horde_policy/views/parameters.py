@@ -214,7 +214,7 @@ SETTING_PARAMETERS: Final[dict[str, str]] = {
 TRIED_PARAMETERS: Final[dict[str, str]] = {f"try_{name}": SETTING_PARAMETERS[name] for name in list(SETTING_PARAMETERS)[:4]}
 """Parameter → one of the four figures of the curve, as the model page tries it."""
 
-_WHOLE = matching(r"[0-9]{1,9}", "must be a whole number")
+_WHOLE = matching(r"[0-9]{1,9}", f"must be a whole number from 1 to {MAX_LENGTH_LIMIT_TOKENS}")
 _REAL = matching(r"[0-9]{1,9}(\.[0-9]{1,9})?", "must be a number of at least 0")
 _WHOLE_SETTINGS: Final = frozenset({"ceiling_tokens", "floor_tokens"})
 
@@ -263,7 +263,7 @@ def read_settings(query: Query, base: AllowanceSettings, names: Mapping[str, str
     """Return the settings that an address asks for, those of ``base`` where it asks for none that make sense, and notes.
 
     >>> read_settings({"floor": ["many"]}, AllowanceSettings(), SETTING_PARAMETERS)[1]
-    ["The link's floor='many' is left out: it must be a whole number."]
+    ["The link's floor='many' is left out: it must be a whole number from 1 to 16384."]
     """
     changes: dict[str, float] = {}
     notes: list[str] = []

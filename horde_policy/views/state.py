@@ -29,9 +29,21 @@ from horde_policy.views.parameters import (
 from horde_policy.views.replay_state import REPLAY_NAMES, ReplayAsked, parse_replay_asked
 from horde_policy.views.sweep_state import SWEEP_NAMES, SweepAsked, parse_sweep_asked
 
-__all__ = ["ViewState", "parse_view_state"]
+__all__ = ["DEMO", "ViewState", "parse_view_state", "set_first_source"]
 
 DEFAULT_FILL = str(FillRule(models="weighted"))
+
+DEMO = "demo"
+_first_source = [DEMO]
+
+
+def set_first_source(key: str) -> None:
+    """Set the source that an address without one stands for; a deployment has one, the demo unless it says otherwise."""
+    _first_source[0] = key
+
+
+def _source_of_no_address() -> str:
+    return _first_source[0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +53,7 @@ class ViewState:
     Attributes
     ----------
     source
-        Key of the source in the catalogue of sources.
+        Key of the source in the catalogue of sources; the deployment's first one (:func:`set_first_source`) by default.
     refresh_s
         Seconds between two looks, 0 for off.
     max_length_tokens, max_context_tokens
@@ -89,7 +101,7 @@ class ViewState:
     {'size': ['512'], 'm': ['a', 'b']}
     """
 
-    source: str = "demo"
+    source: str = field(default_factory=_source_of_no_address)
     refresh_s: int = 30
     max_length_tokens: int = DEFAULT_MAX_LENGTH_TOKENS
     max_context_tokens: int = DEFAULT_MAX_CONTEXT_TOKENS
@@ -146,7 +158,7 @@ class ViewState:
     def _written(
         self, base: AllowanceSettings, parameters: Iterable[Parameter], *, only_shared: bool = True
     ) -> dict[str, list[str]]:
-        default = _default_of(self.traffic)
+        default = _default_of(self.traffic, _source_of_no_address())
         query = {
             p.name: list(p.write(getattr(self, p.field)))
             for p in parameters
@@ -159,9 +171,9 @@ class ViewState:
 
 
 @lru_cache(maxsize=64)
-def _default_of(traffic: str) -> ViewState:
+def _default_of(traffic: str, source: str) -> ViewState:
     """Return what an address says that names a traffic and nothing else; a board asks for a link of every row."""
-    return ViewState().changed(**_load_of(traffic))
+    return ViewState(source=source).changed(**_load_of(traffic))
 
 
 def _load_of(traffic: str) -> dict[str, object]:
@@ -207,7 +219,7 @@ def parse_view_state(query: Query, base: AllowanceSettings) -> tuple[ViewState, 
     >>> for note in notes:
     ...     print(note)
     The link's size='-3' is left out: it must be a whole number from 16 to 16384.
-    The link's ceiling='1e309' is left out: it must be a whole number.
+    The link's ceiling='1e309' is left out: it must be a whole number from 1 to 16384.
     The link's colour is left out: no page knows it.
     """
     values, notes = read_values(PARAMETERS, query)

@@ -30,16 +30,16 @@ def live(server: ReplayingServer, tmp_path_factory: pytest.TempPathFactory) -> I
     app.stop()
 
 
-def test_nothing_is_asked_of_a_live_source_before_it_is_chosen(live: App, server: ReplayingServer, view: View) -> None:
+def test_a_configured_horde_stands_first_and_the_demo_is_one_choice_away(live: App, server: ReplayingServer, view: View) -> None:
     tab = view(live).open("overview").board()
-    assert server.counts.total() == 0
-    tab.page.get_by_role("combobox", name="Source").click()
-    tab.page.get_by_role("option", name="Live: 127.0.0.1").click()
-    tab.page.wait_for_url("**source=horde*")
-    tab.board()
     assert server.counts.total() > 0
     assert tab.part("kind") == "live"
     assert "koboldcpp/Cydonia-24B-v4.1" in tab.names
+    tab.page.get_by_role("combobox", name="Source").click()
+    tab.page.get_by_role("option", name="Demo horde").click()
+    tab.page.wait_for_url("**source=demo*")
+    tab.board()
+    assert tab.part("kind") == "demo, synthetic data"
 
 
 def test_ten_tabs_ask_no_more_than_one(live: App, server: ReplayingServer, view: View) -> None:

@@ -75,17 +75,17 @@ def test_the_workshops_reset_empties_the_search_in_the_address_too(demo: App, vi
 
 
 def test_live_data_and_the_way_back_to_the_demo_stand_in_the_address(new_app: Callable[..., App], view: View) -> None:
-    tab = view(new_app(HORDE_URL="http://127.0.0.1:9/api")).open("")
+    tab = view(new_app(HORDE_URL="http://127.0.0.1:9/api")).open("", source="demo")
     live, back = tab.page.locator(LINK, has_text="See live data"), tab.page.locator(LINK, has_text="Back to the demo")
     live.click()
-    until_query(tab, lambda now: now == {"source": ["horde"]})
+    until_query(tab, lambda now: now == {})
     back.wait_for()
     assert live.count() == 0
     back.click()
-    until_query(tab, lambda now: now == {})
+    until_query(tab, lambda now: now == {"source": ["demo"]})
     live.wait_for()
     assert back.count() == 0
     tab.page.go_back()
-    until_query(tab, lambda now: now == {"source": ["horde"]})
+    until_query(tab, lambda now: now == {})
     back.wait_for()
     assert live.count() == 0

@@ -38,3 +38,18 @@ def test_no_page_names_a_rule_by_its_number(app: NewApp, page: str) -> None:
     texts += [str(getattr(e.proto, "help", "")) for kind in ("caption", "markdown") for e in getattr(shown.test, kind)]
     assert len(texts) > 2
     assert [t for t in texts if re.search(r"\b[AB][0-9]{1,2}\b", t)] == []
+
+
+def test_many_parts_of_a_link_that_are_left_out_are_one_folded_list(app: NewApp) -> None:
+    wrong = {f"x{number}": "[a](http://192.0.2.1/)" for number in range(8)} | {"size": "<b>huge</b>"}
+    shown = app().open(**wrong)
+    shown.assert_well()
+    assert shown.warnings == []
+    (folded,) = [box for box in shown.test.expander if "parts of the link" in box.label]
+    assert folded.label == "9 parts of the link were left out"
+    assert not folded.proto.expanded
+    listed = [str(text.value).replace("\\", "").replace("\u2060", "") for text in folded.markdown]
+    assert len(listed) == 9
+    assert any(text.startswith("The link's size='<b>huge</b>' is left out") for text in listed)
+    few = app().open(x1="1", x2="2")
+    assert len(few.warnings) == 2

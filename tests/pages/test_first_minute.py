@@ -6,7 +6,8 @@ from urllib.parse import parse_qs
 import pytest
 
 from horde_policy.ui import live
-from tests.pages.conftest import FILES, App
+from tests.pages.conftest import FILES, ROOT, App
+from tests.replaying_server import ReplayingServer
 
 NewApp = Callable[[], App]
 OFFERS = {"See live data": "overview", "Read the week": "week", "Try settings": "replay", "Take the workshop": "guide"}
@@ -34,7 +35,31 @@ def test_the_overview_says_what_it_is_and_offers_four_ways_on(app: NewApp) -> No
 
 def test_a_configured_horde_is_the_live_one(app: NewApp, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HORDE_URL", "http://192.0.2.1/api")
-    assert offers(app().open())["See live data"][1] == {"source": ["horde"]}
+    assert offers(app().open(source="demo"))["See live data"][1] == {}, "which a link without a source stands for"
+
+
+def test_a_configured_horde_is_what_a_link_without_a_source_shows_and_the_demo_is_one_click_away(
+    app: NewApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with ReplayingServer(ROOT / "data" / "recorded" / "snapshot") as running:
+        monkeypatch.setenv("HORDE_URL", running.url)
+        shown = app().open()
+        shown.assert_well()
+        assert list(live.pollers().started()) == ["horde"]
+        assert shown.part("shared.status")["kind"] == "live"
+        shown.test.selectbox(key="shared.source").set_value("demo").run()
+        shown.assert_well()
+        assert shown.address["source"] == ["demo"]
+        assert shown.part("shared.status")["kind"] == "demo"
+        shown.test.selectbox(key="shared.source").set_value("horde").run()
+        assert "source" not in shown.address
+
+
+def test_an_address_of_a_horde_that_cannot_be_used_leaves_the_demo_first(app: NewApp, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HORDE_URL", "ftp://nowhere")
+    shown = app().open()
+    shown.assert_well()
+    assert list(live.pollers().started()) == ["demo"]
 
 
 def test_the_wall_and_other_sources_offer_nothing(app: NewApp) -> None:
@@ -54,5 +79,5 @@ def test_a_source_without_figures_leads_back_to_the_demo(app: NewApp, monkeypatc
     monkeypatch.setenv("HORDE_URL", "http://127.0.0.1:9/api")
     shown = app().open(source="horde", size="1024")
     back = [e.proto for e in shown.test.get("page_link") if e.proto.label == "Back to the demo"]
-    assert [parse_qs(link.query_string) for link in back] == [{"size": ["1024"]}]
-    assert not [e for e in app().open().test.get("page_link") if e.proto.label == "Back to the demo"]
+    assert [parse_qs(link.query_string) for link in back] == [{"source": ["demo"], "size": ["1024"]}]
+    assert not [e for e in app().open(source="demo").test.get("page_link") if e.proto.label == "Back to the demo"]

@@ -154,3 +154,22 @@ def test_a_wall_screen_keeps_the_board_and_what_fires(app: NewApp, made_history:
     shown.assert_well()
     assert "trend" in shown.rows()["any model"]["cells"]
     assert not shown.has_part("overview.changes")
+
+
+@pytest.mark.parametrize("where", ["gap", "end", "poll"])
+def test_figures_as_of_an_instant_that_was_not_recorded_say_so(where: str, app: NewApp, made_history: MadeHistory) -> None:
+    polls = made_history.polls
+    at = {"gap": polls[19] + timedelta(hours=1), "end": polls[-1] + timedelta(hours=3), "poll": polls[10]}[where]
+    at = at.replace(second=0, microsecond=0) + timedelta(minutes=1)
+    text = {name: f"{instant:%Y-%m-%dT%H:%MZ}" for name, instant in (("from", at - timedelta(hours=6)), ("to", at))}
+    shown = app().open("model", source=SOURCE, m=made_history.model, **text)
+    shown.assert_well()
+    assert shown.tiles("model.then")
+    said = [text.replace("\\", "").replace("\u2060", "") for text in shown.warnings]
+    told = [text for text in said if text.startswith("Not recorded")]
+    assert len(told) == (where != "poll")
+    if where == "gap":
+        assert "the server was away" in told[0]
+        assert f"{polls[19]:%Y-%m-%d %H:%M:%S} UTC" in told[0]
+    if where == "end":
+        assert f"the last poll is of {polls[-1]:%Y-%m-%d %H:%M:%S} UTC" in told[0]

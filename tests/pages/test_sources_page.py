@@ -1,6 +1,7 @@
 """The sources page: every source and how it stands, problems, the history; a failing source does not hide it."""
 
 import json
+import os
 import shutil
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
@@ -166,3 +167,19 @@ def test_what_is_configured_and_is_not_well_is_said_without_its_place_or_its_pas
     found = others_of(app().open("sources"))
     assert found["ledger"]["state"] == {"text": "configured; Budget asks it"}
     assert "hunter2" not in json.dumps(found)
+
+
+def test_a_folder_that_cannot_be_used_is_named_by_its_last_part_and_on_sources_alone(
+    app: NewApp, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folders = [tmp_path / "gone", tmp_path / "away"]
+    monkeypatch.setenv("HORDE_POLICY_RECORDED", os.pathsep.join(map(str, folders)))
+    for page in ("overview", "sources"):
+        shown = app().open(page)
+        shown.assert_well()
+        (banner,) = [text.replace("\\", "").replace("\u2060", "") for text in shown.warnings]
+        assert "A folder of HORDE_POLICY_RECORDED cannot be used; the page Sources says which one" in banner
+        assert "gone" not in banner
+    listed = json.dumps(shown.part("sources.problems"))
+    assert "'gone' holds no recorded folder" in listed
+    assert str(tmp_path) not in listed

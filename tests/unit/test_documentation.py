@@ -12,6 +12,7 @@ from horde_policy.settings import ENVIRONMENT_NAMES, AllowanceSettings, ReplaySe
 from horde_policy.units import MAX_LENGTH_LIMIT_TOKENS
 from horde_policy.views.budget_state import BUDGET_NAMES
 from horde_policy.views.parameters import PARAMETERS, SETTING_PARAMETERS, TRIED_PARAMETERS
+from horde_policy.views.replay_state import REPLAY_NAMES
 from horde_policy.views.review_state import PARAMETERS as REVIEW_PARAMETERS
 from horde_policy.views.sweep_state import SWEEP_NAMES
 from tests.documentation import ROOT, blocks_of, run_page
@@ -113,11 +114,29 @@ def test_no_documented_setting_is_gone() -> None:
     assert written - known - built == set()
 
 
+ADDRESS_NAMES = [
+    *(p.name for p in (*PARAMETERS, *REVIEW_PARAMETERS)),
+    *(*SETTING_PARAMETERS, *TRIED_PARAMETERS, *SWEEP_NAMES, *BUDGET_NAMES, *REPLAY_NAMES),
+]
+
+
+def test_no_documented_parameter_is_gone_and_none_is_told_twice() -> None:
+    rows = [line.split("|")[1] for line in text_of("addresses").splitlines() if line.startswith("| `")]
+    names = [name for cell in rows for name in re.findall(r"`([^`]+)`", cell)]
+    assert sorted(set(names) - set(ADDRESS_NAMES)) == []
+    assert sorted({name for name in names if names.count(name) > 1}) == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_every_heading_of_a_page_stands_once(page: Path) -> None:
+    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    headings = re.findall(r"^#{1,6} .+$", text, re.MULTILINE)
+    assert sorted({heading for heading in headings if headings.count(heading) > 1}) == []
+
+
 def test_every_parameter_of_an_address_is_documented() -> None:
     page = text_of("addresses")
-    known = [p.name for p in PARAMETERS] + list(SETTING_PARAMETERS) + list(TRIED_PARAMETERS)
-    known += [*SWEEP_NAMES, *BUDGET_NAMES, *(p.name for p in REVIEW_PARAMETERS)]
-    missing = [name for name in known if f"`{name}`" not in page]
+    missing = [name for name in ADDRESS_NAMES if f"`{name}`" not in page]
     assert missing == []
     shared = page.partition("## On some pages")[0]
     for parameter in PARAMETERS:

@@ -222,3 +222,38 @@ def test_replay_settings_carry_allowance_settings_along() -> None:
     lifted = ReplaySettings.lifted(AllowanceSettings(floor_tokens=256))
     assert lifted.differences() == {"floor_tokens": 256}
     assert ReplaySettings.lifted(lifted) is lifted
+
+
+@pytest.mark.parametrize("setting", list(ENVIRONMENT_NAMES))
+def test_what_is_refused_names_where_it_stands_and_its_rule(setting: str, tmp_path: Path) -> None:
+    name, file = ENVIRONMENT_NAMES[setting], tmp_path / "settings.toml"
+    file.write_text(f'{setting} = "nonsense"\n', encoding="utf-8")
+    rule = "A4" if setting.startswith(("ceiling", "floor", "wait", "assumed", "jobs")) else "A7"
+    numbered = f"rule {rule}; " if setting in {f.name for f in fields(AllowanceSettings)} else ""
+    ways: list[tuple[dict[str, Any], str]] = [
+        ({"environment": {name: "nonsense"}}, f"{name} in the environment"),
+        ({"environment": {}, "file": file}, f"in {file}"),
+        ({"environment": {}, "pairs": [f"{setting}=nonsense"]}, "given by --set"),
+    ]
+    for told_by, where in ways:
+        with pytest.raises(ConfigError) as refused:
+            load_settings(ReplaySettings(), **told_by)
+        told = str(refused.value)
+        assert told.startswith(f"setting {setting}: 'nonsense' must be ")
+        assert told.endswith(f" ({numbered}{where})")
+
+
+def test_what_is_refused_beside_another_setting_names_the_one_that_is_given() -> None:
+    low, high = ENVIRONMENT_NAMES["floor_tokens"], ENVIRONMENT_NAMES["ceiling_tokens"]
+    for environment, where in (
+        ({low: "0"}, f"{low} in the environment"),
+        ({high: "256"}, f"{high} in the environment"),
+        ({low: "600", high: "500"}, f"{high} in the environment; {low} in the environment"),
+        ({low: "5000", ENVIRONMENT_NAMES["wait_full_s"]: "30"}, f"{low} in the environment"),
+    ):
+        with pytest.raises(ConfigError) as refused:
+            load_settings(AllowanceSettings(), environment=environment)
+        assert str(refused.value).startswith("setting floor_tokens: ")
+        assert str(refused.value).endswith(f" (rule A4; {where})")
+    with pytest.raises(ConfigError, match=r"setting floor: '3' is not a setting.* \(given by --set\)$"):
+        load_settings(AllowanceSettings(), environment={}, pairs=["floor=3"])

@@ -7,7 +7,17 @@ import plotly.graph_objects as go
 
 from horde_policy.policy.allowance import free_output_allowance
 from horde_policy.settings import AllowanceSettings
-from horde_policy.views.figures.style import ACCENT, FAINT, STATE_COLOURS, TEXT, Mode, base_figure, draw_beneath, draw_marks
+from horde_policy.views.figures.style import (
+    ACCENT,
+    FAINT,
+    STATE_COLOURS,
+    SURFACES,
+    TEXT,
+    Mode,
+    base_figure,
+    draw_beneath,
+    draw_marks,
+)
 from horde_policy.views.text import seconds, tokens
 
 __all__ = ["CurvePoint", "add_other_rules", "add_trail", "add_tried", "curve_alt", "fig_curve"]
@@ -146,6 +156,8 @@ def _draw_point(figure: go.Figure, settings: AllowanceSettings, state: str, name
         xshift=-10 if right else 4,
         yshift=8 if allowance > 0.5 * settings.ceiling_tokens else 24,
         font={"size": 13, "color": TEXT[mode]},
+        # else a mark's line goes through the words
+        bgcolor=SURFACES[mode][0],
     )
 
 

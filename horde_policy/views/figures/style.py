@@ -143,6 +143,10 @@ MARK_ROW_PX = 14
 """The height of one row of labels over a plot."""
 
 
+MARKS_APART = 0.35
+"""The labels of both marks have room between them where the full wait is less than this share of the floor wait."""
+
+
 def draw_marks(
     figure: go.Figure,
     settings: AllowanceSettings,
@@ -182,7 +186,10 @@ def draw_marks(
                 **label,
             )
         elif axis == "x":
-            figure.add_vline(x=scale(at_s), line=line, annotation_position="top right", annotation_xanchor=anchor, **label)
+            # Before its line, where both labels have room between the lines: on a phone the axis may end close behind it.
+            before = word == "floor wait" and settings.wait_full_s < MARKS_APART * settings.wait_floor_s
+            side = "right" if before else anchor
+            figure.add_vline(x=scale(at_s), line=line, annotation_position="top right", annotation_xanchor=side, **label)
         else:
             figure.add_hline(y=scale(at_s), line=line, annotation_position="top left", **label)
 

@@ -3,6 +3,7 @@
 import json
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -102,6 +103,17 @@ def test_a_server_that_is_away_is_said_and_waited_for(tmp_path: Path) -> None:
     assert len(asked) == 1, "a 429 is not asked again"
 
 
+def test_a_metrics_port_that_is_taken_leaves_no_new_store_behind(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port, store = str(taken.getsockname()[1]), tmp_path / "history.sqlite"
+        asked = ["record", "--url", "http://127.0.0.1:9", "--store", str(store), "--metrics-port", port]
+        assert main(asked) == EXIT_BAD_INPUT
+    assert f"--metrics-port: '127.0.0.1:{port}' cannot be served on" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -138,6 +150,7 @@ def test_what_cannot_be_recorded_is_named_before_anything_runs(
     assert main(["record", *arguments]) == EXIT_BAD_INPUT
     out, err = capsys.readouterr()
     assert message in err
+    assert list(tmp_path.iterdir()) == [], "no store is left behind"
     assert "secret" not in err
     assert out == ""
 

@@ -2,7 +2,7 @@ import dataclasses
 import json
 import shutil
 import socket
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -316,11 +316,47 @@ def test_a_history_gives_the_look_of_an_instant(tmp_path: Path, capsys: pytest.C
         ("2026-11-29T20:53:01+01:00", "calm_snapshot"),
         ("2030-01-01", "calm_snapshot"),
     ):
-        found = answer(capsys, "snapshot", "--store", str(path), "--at", at, "--max-length", "512")
+        assert main(["snapshot", "--store", str(path), "--at", at, "--max-length", "512", "--json"]) == 0
+        found = json.loads(capsys.readouterr().out)
         expected = answer(capsys, "snapshot", "--recorded", recorded(folder), "--max-length", "512")
         assert (found["models"], found["fetched_at"], found["source"]) == (expected["models"], expected["fetched_at"], "horde")
     newest = answer(capsys, "allowance", "--store", str(path), "--model", "koboldcpp/Qwen3-0.6B-Base", "--max-length", "80")
     assert newest["sizes"][0]["state"] == "full"
+
+
+@pytest.mark.parametrize("command", ["snapshot", "allowance"])
+def test_an_instant_that_was_not_recorded_is_said_in_the_json_on_stderr_and_in_the_table(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, noon = tmp_path / "history.sqlite", datetime(2026, 11, 29, 12, tzinfo=UTC)
+    store, look = (
+        HistoryStore(path),
+        dataclasses.replace(load_recorded(by_hand.RECORDED / "snapshot"), source="horde", part_times={}),
+    )
+    for seconds in (0, 30, 60, 3600, 3630):
+        gap = "the recorder was not running" if seconds == 3600 else None
+        store.write(dataclasses.replace(look, fetched_at=noon + timedelta(seconds=seconds)), gap_reason=gap)
+    store.close()
+    more = [] if command == "snapshot" else ["--model", "koboldcpp/Qwen3-0.6B-Base", "--max-length", "80"]
+    gap_text = (
+        "not recorded from 2026-11-29 12:01:00 UTC to 2026-11-29 13:00:00 UTC (the recorder was not running); "
+        "the figures are of the last poll before, at 2026-11-29 12:01:00 UTC"
+    )
+    end_text = "not recorded at 2026-11-29 14:00:00 UTC; the last poll is of 2026-11-29 13:00:30 UTC, and so are the figures"
+    # 52 s after the last poll lie within 1.75 intervals of 30 s, 53 s do not
+    for at, said in (("12:00:59", None), ("12:01:00", None), ("12:30:00", gap_text), ("13:00:00", None), ("13:01:22", None),
+                     ("13:01:23", "not recorded at 2026-11-29 13:01:23 UTC"), ("14:00:00", end_text)):  # fmt: skip
+        asked = [command, "--store", str(path), "--at", f"2026-11-29T{at}Z", *more]
+        assert main([*asked, "--json"]) == 0
+        out, err = capsys.readouterr()
+        told = [problem["text"] for problem in json.loads(out)["problems"] if problem["code"] == "not_recorded"]
+        assert len(told) == (said is not None)
+        assert all(text.startswith(str(said)) for text in told)
+        assert err == "".join(f"problem: horde: {text}\n" for text in told)
+        assert main(asked) == 0
+        assert (said or "not recorded") in capsys.readouterr().out or said is None
+    newest = answer(capsys, command, "--store", str(path), *more)
+    assert "not_recorded" not in {problem["code"] for problem in newest["problems"]}
 
 
 def test_an_instant_that_is_none_or_before_the_history_is_bad_input(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -392,4 +428,4 @@ def test_a_setting_that_would_make_a_wait_endless_is_refused_where_it_is_typed(c
     for pair in ("wait_floor_s=1.7e308", "assumed_speed_tok_per_s=1e-303"):
         told = refused(capsys, *arguments, "--set", pair)
         assert told.startswith(f"error: setting {pair.partition('=')[0]}: ")
-        assert told.endswith("and at most 1,000,000,000\n")
+        assert told.endswith("and at most 1,000,000,000 (rule A4; given by --set)\n")

@@ -134,7 +134,7 @@ def test_a_secrets_file_that_is_no_toml_is_told_without_its_content(tmp_path: Pa
     assert "hunter2" not in problem.text
 
 
-def test_recorded_folders_and_folders_of_such(tmp_path: Path) -> None:
+def test_recorded_folders_and_folders_of_such(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     for name in ("week/monday", "week/Tuesday Night", "week/empty", "one", "other/one"):
         (tmp_path / name).mkdir(parents=True)
         if not name.endswith("empty"):
@@ -145,7 +145,8 @@ def test_recorded_folders_and_folders_of_such(tmp_path: Path) -> None:
     assert found.entry("recorded-monday").title == "monday"
     assert found.build("recorded-monday").load().workers.height == 0
     (problem,) = found.problems
-    assert "gone' holds no recorded folder" in problem.text
+    assert problem.text == "setting HORDE_POLICY_RECORDED: 'gone' holds no recorded folder; it is left out"
+    assert str(tmp_path / "gone") in caplog.text, "the log has the whole path"
 
 
 def test_a_folders_hostile_name_gives_a_plain_key(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from horde_policy.policy.allowance import free_output_allowance
 from horde_policy.settings import AllowanceSettings
 from horde_policy.views.figures.model import CurvePoint, add_other_rules, add_trail, add_tried, curve_alt, fig_curve
 from horde_policy.views.figures.sizes import add_rules_over_sizes, fig_sizes
-from horde_policy.views.figures.style import STATE_COLOURS, Mode
+from horde_policy.views.figures.style import STATE_COLOURS, SURFACES, Mode
 
 SETTINGS = AllowanceSettings()
 RANGE = AllowanceRange(named=512, at_high=512, at_low=512)
@@ -91,3 +91,14 @@ def test_what_is_added_later_stays_out_of_the_legend() -> None:
     add_trail(curve, SETTINGS, [20.0, 200.0], "light")
     add_tried(curve, SETTINGS, CurvePoint(100.0, "falling"), "light")
     assert [trace.name for trace in curve.data if trace.showlegend is not False] == ["jobs rule: 512", "previous rule: 512"]
+
+
+@pytest.mark.parametrize(("full_s", "side"), [(60.0, "right"), (250.0, "left")])
+def test_the_marks_labels_stay_within_the_plot_and_no_line_goes_through_the_words(full_s: float, side: str) -> None:
+    settings = AllowanceSettings(wait_full_s=full_s)
+    figure = fig_curve(settings, state="full", low_s=0.0, named_s=10.0, high_s=None, mode="dark")
+    notes = {note.text: note for note in figure.layout.annotations}
+    assert notes["floor wait 300 s"].xanchor == side, "before its line where there is room"
+    assert notes[f"full wait {full_s:.0f} s"].xanchor == "left"
+    now = next(note for text, note in notes.items() if "now" in text)
+    assert now.bgcolor == SURFACES["dark"][0]
