@@ -102,6 +102,15 @@ def test_the_baseline_is_what_is_in_force(files: dict[str, str], monkeypatch: py
     assert (baseline["floor_tokens"], baseline["client"]) == (300, "resend")
 
 
+def test_requests_of_models_that_no_worker_serves_are_told(files: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    traffic = pl.read_parquet(files["--traffic"]).head(20)
+    traffic.with_columns(pl.lit(["nobody has it"]).alias("models")).write_parquet(files["--traffic"])
+    Path(files["--grid"]).write_text("ceiling_tokens = [1024]\n")
+    sweep(files)
+    told = capsys.readouterr().err
+    assert "problem: models: no worker of this fleet serves the models of 20 of 20 requests" in told
+
+
 def test_a_trace_is_filled_by_each_rule_of_the_grid(files: dict[str, str], tmp_path: Path) -> None:
     (tmp_path / "grid.toml").write_text(
         "floor_tokens = [256, 512]\nload = 0.5\nfill = ['models=weighted,max_length=ladder', 'models=weighted,max_length=tight']"
