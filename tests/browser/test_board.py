@@ -207,7 +207,7 @@ def test_the_link_is_copied(demo: App, view: View) -> None:
 
 
 def test_the_wall_screen_opens_at_its_top(demo: App, view: View) -> None:
-    tab = view(demo, viewport={"width": 1920, "height": 1080}).open("overview").board()
+    tab = view(demo, viewport={"width": 1920, "height": 400}).open("overview").board()
     tab.page.get_by_role("button", name="Wall screen").click()
     tab.page.wait_for_url("**wall=1**")
     tab.page.get_by_role("button", name="Leave the wall screen").wait_for()
