@@ -370,7 +370,7 @@ def _would_gain(finding: Finding) -> _Text:
     sentence = f"A {setting} of {value} tokens would free {how_many} requests for {size} tokens that were not free."
     details = (
         "With the waits as they were: what is freed queues too, which only a replay shows.",
-        "If slow workers are allowed, as by default: a request without them holds its kudos whatever the allowance (A20), and "
+        "If slow workers are allowed, as by default: a request without them holds its kudos whatever the allowance, and "
         "the counts do not tell which those are.",
     )
     return sentence, details
