@@ -14,7 +14,10 @@ export PYTHONDONTWRITEBYTECODE =
 run: $(VENV)/.run
 	$(BIN)/python tools/serve.py --warm --port $(PORT)
 
-test: system check
+# The packages of the system and those of Python come from different places, so they are fetched side by side.
+test:
+	$(MAKE) --jobs=2 --output-sync=target system $(VENV)/.dev
+	$(MAKE) check
 
 # What needs one core each stands side by side; the tests then take all of them.
 check: $(VENV)/.dev

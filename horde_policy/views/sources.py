@@ -230,6 +230,7 @@ def store_sentence(info: StoreInfo) -> str:
 def kept_sentence(kept: KeptExport) -> str:
     """Return what the store keeps of metrics exports under a name, in one sentence.
 
+    >>> from datetime import UTC, datetime
     >>> at = datetime(2026, 11, 29, 12, tzinfo=UTC)
     >>> kept = KeptExport(name="mimir", title="", synthetic=True, days=2, runs=9, bytes_=9, first=None,
     ...                   last=None, collected_to=at)

@@ -23,7 +23,14 @@ KINDS = [
         {"m": [STUCK], "step": ["7"], "try_floor": ["1024"]},
         id="the workshop's reset of what is tried",
     ),
-    pytest.param("model", {"m": FERNERY, "step": "3"}, "A client that names both", None, id="the workshop's other models"),
+    pytest.param(
+        "model",
+        {"m": FERNERY, "step": "3"},
+        "A client that names both",
+        None,
+        marks=pytest.mark.soak,
+        id="the workshop's other models",
+    ),
 ]
 
 
