@@ -41,7 +41,8 @@ def record(told: dict[str, Any]) -> None:
         webhook=told.get("webhook"),
     )
     stop = threading.Event()
-    signal.signal(signal.SIGTERM, lambda *_: stop.set())
+    # as the command does: the thread that the signal interrupts may hold the event's lock
+    signal.signal(signal.SIGTERM, lambda *_: threading.Thread(target=stop.set).start())
 
     def say(state: RecorderState) -> None:
         print(f"{told['run']} {clock.now().isoformat()} {state.state} {state.text}", file=sys.stderr, flush=True)

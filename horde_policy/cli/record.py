@@ -207,7 +207,8 @@ def _stopped_by_signals() -> threading.Event:
     stop = threading.Event()
 
     def stopped(number: int, _frame: object) -> None:
-        stop.set()
+        # In a thread of its own: the one that the signal interrupts may hold the event's lock, and would wait for itself.
+        threading.Thread(target=stop.set, name="stop").start()
         signal.signal(number, signal.SIG_DFL)
 
     for number in (signal.SIGINT, signal.SIGTERM):
