@@ -107,8 +107,15 @@ def test_every_page_of_the_demo_can_be_read_reached_and_held_in_a_hand(demo: App
     assert wrong == {}, json.dumps(wrong, indent=1, ensure_ascii=False)
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("source", ["live", "failing"])
+@pytest.mark.parametrize(
+    ("source", "theme"),
+    [
+        ("live", "light"),
+        ("failing", "dark"),
+        pytest.param("live", "dark", marks=pytest.mark.soak),
+        pytest.param("failing", "light", marks=pytest.mark.soak),
+    ],
+)
 def test_every_page_stands_on_a_live_and_on_a_failing_source(
     request: pytest.FixtureRequest, view: View, source: str, theme: str
 ) -> None:

@@ -264,7 +264,9 @@ def test_a_source_that_fails_is_not_asked_by_each_viewer(app: NewApp, server: Re
 # --- the address ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize(
+    "page", ["overview", *(pytest.param(page, marks=pytest.mark.soak) for page in PAGES if page != "overview")]
+)
 @pytest.mark.parametrize(
     ("name", "value"),
     [
