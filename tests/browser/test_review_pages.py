@@ -38,7 +38,7 @@ def payload(name: str, content: bytes) -> FilePayload:
 
 def upload(tab: Viewer, *files: FilePayload | Path) -> None:
     """Choose files in the upload's form and press its button; what comes of it is for the caller to wait for."""
-    page = tab.page
+    page = tab.settled().page  # while a run replaces the form by a new one, both stand there
     read = page.get_by_test_id("stFormSubmitButton").get_by_text("Read")
     if not read.is_visible():
         page.get_by_role("button", name="Upload").first.click()
