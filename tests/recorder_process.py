@@ -9,11 +9,11 @@ import json
 import os
 import signal
 import sys
-import threading
 import time
 from datetime import datetime, timedelta
 from typing import Any
 
+from horde_policy.cli.stopping import stopped_by_signals
 from horde_policy.history.recorder import RecorderState
 from horde_policy.history.service import RecordingPlan, RecordingService
 from horde_policy.sources.horde import HordeClient, LiveSource
@@ -40,9 +40,7 @@ def record(told: dict[str, Any]) -> None:
         metrics_port=told.get("metrics_port"),
         webhook=told.get("webhook"),
     )
-    stop = threading.Event()
-    # as the command does: the thread that the signal interrupts may hold the event's lock
-    signal.signal(signal.SIGTERM, lambda *_: threading.Thread(target=stop.set).start())
+    stop = stopped_by_signals()
 
     def say(state: RecorderState) -> None:
         print(f"{told['run']} {clock.now().isoformat()} {state.state} {state.text}", file=sys.stderr, flush=True)

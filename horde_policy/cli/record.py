@@ -2,10 +2,8 @@
 
 import os
 import secrets
-import signal
 import socket
 import sys
-import threading
 import time
 from collections.abc import Mapping
 from datetime import timedelta
@@ -17,6 +15,7 @@ import typer
 from horde_policy.board.measure import check_context, check_size
 from horde_policy.cli.settings_option import SetOption, SettingsOption, allowance_settings
 from horde_policy.cli.sources_option import URL_VARIABLE, UrlOption, named_address
+from horde_policy.cli.stopping import stopped_by_signals
 from horde_policy.clock import SystemClock
 from horde_policy.errors import ConfigError, InputError
 from horde_policy.sources.catalogue import CONTACT_SETTING
@@ -139,7 +138,7 @@ def record(
         _say(f"recording {client.name} into {service.recorder.store.name} every {service.recorder.interval_s:g} s")
         if service.metrics_port is not None:
             _say(f"metrics at http://{metrics_address}:{service.metrics_port}/metrics")
-        service.run(_stopped_by_signals())
+        service.run(stopped_by_signals())
     _say("stopped")
 
 
@@ -169,7 +168,7 @@ def _collect(url: str, tenant: str | None, mapping: Path | None, store: str, eve
         try:
             collector = Collector(client, opened, clock=clock, mapping=said, every_s=every_s, keep=keep)
             _say(f"collecting the metrics of {client.name} into {opened.name} every {every_s:g} s")
-            collector.run(_stopped_by_signals(), told=told)
+            collector.run(stopped_by_signals(), told=told)
         finally:
             opened.close()
     _say("stopped")
@@ -200,20 +199,6 @@ def _kept_days(given: float | None, environment: Mapping[str, str]) -> float | N
     if not 0 < days <= 36_500:
         raise ConfigError(KEEP_VARIABLE if given is None else "--keep-days", days, "must be above 0 and at most 36500 days")
     return days
-
-
-def _stopped_by_signals() -> threading.Event:
-    """Return an event that SIGINT and SIGTERM set; a second signal ends the program at once."""
-    stop = threading.Event()
-
-    def stopped(number: int, _frame: object) -> None:
-        # In a thread of its own: the one that the signal interrupts may hold the event's lock, and would wait for itself.
-        threading.Thread(target=stop.set, name="stop").start()
-        signal.signal(number, signal.SIG_DFL)
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, stopped)
-    return stop
 
 
 def _say(text: str) -> None:
