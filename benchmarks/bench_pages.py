@@ -50,8 +50,10 @@ def one():
 def two():
     charts("two")
 
-st.navigation([st.Page(one, url_path="one"), st.Page(two, url_path="two")]).run()
+start = st.Page(lambda: charts("start"), title="start", url_path="start", default=True)
+st.navigation([start, st.Page(one, url_path="one"), st.Page(two, url_path="two")]).run()
 """
+"""The first page stands at the address without a name alone, so neither of the two that are measured is the first."""
 
 GO = "address => { history.pushState({}, '', address); window.dispatchEvent(new PopStateEvent('popstate', { state: {} })) }"
 
