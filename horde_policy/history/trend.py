@@ -72,20 +72,21 @@ def trend(
     known = ~np.isnan(queued)
     none_eligible = pool.eligible == 0
     wait = _divided(queued, pool.speed)
-    allowance = _allowance(wait, none_eligible, settings)
     high = _high_wait(span, pool, known)
+    at_levels = [_divided(queued, speed) for speed in pool.level_speed]
+    allowance, at_high, *free_at = _allowances([wait, high], at_levels, none_eligible, settings)
     columns = {
         "at": span.polls["at"],
         "state": _states(pool, allowance, settings),
         "allowance_tokens": allowance,
-        "allowance_at_high_tokens": _allowance(high, none_eligible, settings),
+        "allowance_at_high_tokens": at_high,
         "wait_named_s": _nulled(wait),
         "wait_high_s": _nulled(high),
         "queued_tokens": _nulled(queued),
         "speed_tok_per_s": pool.speed,
         "eligible_workers": pool.eligible,
         "open_workers": pool.open_,
-        "largest_free_request_tokens": _largest_free(pool, queued, settings),
+        "largest_free_request_tokens": _largest_free(pool, queued, free_at),
     }
     return TREND_ROWS.checked(pl.DataFrame(columns, schema=TREND_ROWS.polars_schema()))
 
@@ -223,14 +224,23 @@ def _divided(tokens: Floats, speed: Floats) -> Floats:
 
 
 def _nulled(values: Floats) -> pl.Series:
-    return pl.Series(values).fill_nan(None)
+    return pl.Series(values, nan_to_null=True)
 
 
-def _allowance(wait: Floats, none_eligible: Flags, settings: AllowanceSettings) -> pl.Series:
-    """Return the allowance at these waits: the floor without an eligible worker (A5), null where the wait is not known."""
-    frame = pl.DataFrame({"wait": _nulled(wait), "none": none_eligible})
+def _allowances(
+    waits: list[Floats], at_levels: list[Floats], none_eligible: Flags, settings: AllowanceSettings
+) -> list[pl.Series]:
+    """Return the allowances at these waits: the floor without an eligible worker (A5), null where the wait is not known.
+
+    Those ``at_levels`` follow, each of a declared size, where somebody takes it. All in one frame: an expression costs more than
+    its rows.
+    """
+    height = none_eligible.size
+    none = [none_eligible] * len(waits) + [np.zeros(height, np.bool_)] * len(at_levels)
+    frame = pl.DataFrame({"wait": _nulled(np.concatenate([*waits, *at_levels])), "none": np.concatenate(none)})
     told = pl.col("none") | pl.col("wait").is_not_null()
-    return frame.select(allowance=pl.when(told).then(allowance_expression(pl.col("wait"), settings)))["allowance"]
+    found = frame.select(allowance=pl.when(told).then(allowance_expression(pl.col("wait"), settings)))["allowance"]
+    return [found.slice(place * height, height) for place in range(len(waits) + len(at_levels))]
 
 
 def _states(pool: _Pool, allowance: pl.Series, settings: AllowanceSettings) -> pl.Series:
@@ -251,7 +261,7 @@ def _states(pool: _Pool, allowance: pl.Series, settings: AllowanceSettings) -> p
     return frame.select(state.alias("state"))["state"]
 
 
-def _largest_free(pool: _Pool, queued: Floats, settings: AllowanceSettings) -> pl.Series:
+def _largest_free(pool: _Pool, queued: Floats, free_at: list[pl.Series]) -> pl.Series:
     """Return the largest free size at each poll, as :func:`horde_policy.policy.largest_free.largest_free_request` has it."""
     height = queued.size
     found = np.zeros(height, np.int64)
@@ -262,8 +272,7 @@ def _largest_free(pool: _Pool, queued: Floats, settings: AllowanceSettings) -> p
         lower = np.where(pool.level_there[place], pool.levels[place], lower)
     for place, level in enumerate(pool.levels):
         there = pool.level_there[place]
-        wait = _divided(queued, pool.level_speed[place])
-        allowance = _allowance(wait, np.zeros(height, np.bool_), settings).fill_null(0).to_numpy()
+        allowance = free_at[place].fill_null(0).to_numpy()
         free = there & (found == 0) & (allowance > below[place])
         found = np.where(free, np.minimum(level, allowance), found)
     return pl.Series(np.where(np.isnan(queued), 0, found)).replace(0, None)
