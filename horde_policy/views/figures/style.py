@@ -115,7 +115,7 @@ def name_axis(axis: Any, title: str, span: Sequence[float] | None = None) -> Non
 def draw_upright(figure: go.Figure, at: float, *, colour: str, label: str = "", **placed: Any) -> None:
     """Draw a dotted line across the plot at a place of the axis x; its label stands right of its top unless ``placed`` elsewhere.
 
-    What Plotly's ``add_vline`` draws, in a twentieth of its time.
+    What Plotly's ``add_vline`` draws, in a fraction of its time.
 
     >>> figure, theirs = base_figure(), base_figure()
     >>> draw_upright(figure, 60.0, colour="#4d5967", label="full wait")
@@ -128,11 +128,11 @@ def draw_upright(figure: go.Figure, at: float, *, colour: str, label: str = "", 
     """
     line = {"width": 1, "dash": "dot", "color": colour}
     across = {"xref": "x", "yref": "y domain"}
-    figure.layout.shapes += (go.layout.Shape(type="line", x0=at, x1=at, y0=0, y1=1, line=line, **across),)
+    figure.layout.shapes += ({"type": "line", "x0": at, "x1": at, "y0": 0, "y1": 1, "line": line, **across},)
     if label:
         place = {"x": at, "y": 1, "xanchor": "left", "yanchor": "top", **across, **placed}
         font = {"size": 11, "color": colour}
-        figure.layout.annotations += (go.layout.Annotation(text=label, showarrow=False, font=font, **place),)
+        figure.layout.annotations += ({"text": label, "showarrow": False, "font": font, **place},)
 
 
 LEGEND_ROW_PX = 26
