@@ -121,7 +121,7 @@ def _show_answers(number: int) -> None:
     with st.container(horizontal=True, vertical_alignment="center", key="guide.links"):
         st.markdown("**See it on the real pages:**", width="content")
         for link in STEPS[number - 1].links:
-            query = link_query(link, number, address.deployment_settings())
+            query = link_query(link, number, address.deployment_settings(), address.first_source())
             link_to(link.page, escape_markdown(link.label), query, icon=":material/arrow_forward:")
     sentences, figure = st.columns([3, 2], gap="medium") if content.points else (st.container(), None)
     with sentences:

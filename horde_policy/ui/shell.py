@@ -16,7 +16,7 @@ from horde_policy.sources.catalogue import DEMO_KEY, RECORDED_SETTING, URL_KEY
 from horde_policy.ui import address, controls, live, reading
 from horde_policy.ui.sign_in import require_sign_in
 from horde_policy.views.guide import STEPS, link_query
-from horde_policy.views.state import ViewState, set_first_source
+from horde_policy.views.state import ViewState
 from horde_policy.views.text import escape_markdown
 
 __all__ = ["PageEntry", "frame", "here", "link_to", "navigation"]
@@ -161,7 +161,8 @@ def show_workshop_bar(page: Navigation, state: ViewState) -> None:
         if resets:
             st.caption("Set the page to:", width="content")
         for link in resets:
-            link_to(link.page, escape_markdown(link.label), link_query(link, state.step, base), icon=":material/restart_alt:")
+            query = link_query(link, state.step, base, state.first_source)
+            link_to(link.page, escape_markdown(link.label), query, icon=":material/restart_alt:")
         link_to(GUIDE, "Back to the guide", state.shared_query(base, answers=True), icon=":material/school:")
 
 
@@ -177,8 +178,7 @@ def frame(sections: Mapping[str, Sequence[PageEntry]]) -> Navigation:
     )
     st.logo(str(FOLDER / "wordmark.svg"), icon_image=str(FOLDER / "mark.svg"), size="large")
     require_sign_in()
-    address.begin_run(page.here)
-    set_first_source(URL_KEY if URL_KEY in live.source_labels() else DEMO_KEY)
+    address.begin_run(page.here, first_source=URL_KEY if URL_KEY in live.source_labels() else DEMO_KEY)
     try:
         state, notes = address.read_state()
     except ConfigError as error:

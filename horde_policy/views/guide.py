@@ -120,14 +120,18 @@ if len(STEPS) != WORKSHOP_STEPS:
     raise AssertionError("the address knows another number of steps than there are")
 
 
-def link_query(link: GuideLink, step: int, base: AllowanceSettings) -> dict[str, list[str]]:
+def link_query(link: GuideLink, step: int, base: AllowanceSettings, first_source: str = DEMO) -> dict[str, list[str]]:
     """Return the query of a link: the demo, the rule's own settings whatever ``base`` the deployment has, and the step.
+
+    The demo is named where ``first_source``, which an address stands for that names none, is another.
 
     >>> link_query(STEPS[1].links[0], 2, AllowanceSettings())
     {'m': ['koboldcpp/Ironwood-32B'], 'step': ['2']}
     >>> link_query(STEPS[4].links[1], 5, AllowanceSettings(floor_tokens=256))["floor"]
     ['512']
+    >>> link_query(STEPS[1].links[0], 2, AllowanceSettings(), "url")["source"]
+    ['demo']
     """
-    state = ViewState(source=DEMO, step=step).changed(**link.changes)
+    state = ViewState(source=DEMO, first_source=first_source, step=step).changed(**link.changes)
     own = {} if link.review is None else link.review.query()
     return state.query(base) | own | {name: list(values) for name, values in link.extra.items()}

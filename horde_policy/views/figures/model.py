@@ -17,6 +17,7 @@ from horde_policy.views.figures.style import (
     base_figure,
     draw_beneath,
     draw_marks,
+    name_axis,
 )
 from horde_policy.views.text import seconds, tokens
 
@@ -104,8 +105,8 @@ def fig_curve(
     if named_s is not None:
         _draw_point(figure, settings, state, named_s, end_s, mode)
     draw_marks(figure, settings, mode)
-    figure.update_xaxes(title={"text": "estimated wait (s)"}, range=[0, end_s])
-    figure.update_yaxes(title={"text": "free output allowance (tokens)"}, range=[0, settings.ceiling_tokens * ROOM_ABOVE])
+    name_axis(figure.layout.xaxis, "estimated wait (s)", [0, end_s])
+    name_axis(figure.layout.yaxis, "free output allowance (tokens)", [0, settings.ceiling_tokens * ROOM_ABOVE])
     return figure
 
 
@@ -190,7 +191,7 @@ def add_tried(figure: go.Figure, settings: AllowanceSettings, then: CurvePoint, 
     line = {"color": ACCENT[mode], "width": 1.5, "dash": "dash"}
     figure.add_scatter(x=waits, y=allowances, mode="lines", name="as tried", line=line, hoverinfo="skip", showlegend=False)
     ceiling = max(settings.ceiling_tokens * ROOM_ABOVE, figure.layout.yaxis.range[1])
-    figure.update_yaxes(range=[0, ceiling])
+    figure.layout.yaxis.range = [0, ceiling]
     if then.wait_s is None:
         return
     allowance = free_output_allowance(then.wait_s, settings)
