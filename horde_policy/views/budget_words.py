@@ -8,7 +8,7 @@ from typing import Any, Final
 import polars as pl
 
 from horde_policy.budget.bound import Certain, Declared, gap_ratio, worst_case
-from horde_policy.budget.money import money_text
+from horde_policy.budget.money import money_column, money_text
 from horde_policy.budget.reservation import Reservation
 from horde_policy.budget.simulate import BudgetReplay
 from horde_policy.views.budget_inputs import PricedRequests
@@ -23,7 +23,6 @@ __all__ = [
     "RULES_ANCHOR",
     "SETTING_COLUMNS",
     "document_markdown",
-    "exact_usd",
     "headline",
     "inputs_words",
     "limit_words",
@@ -123,7 +122,7 @@ def limit_words(replay: BudgetReplay, *, chosen: bool) -> str:
     """Return the budget in words."""
     zone = "" if replay.window == "total" else f" ({replay.zone})"
     automatic = "" if chosen else ", half of what everything costs"
-    return f"${exact_usd(replay.limit_pico)} {WINDOW_WORDS[replay.window]}{zone}{automatic}"
+    return f"{money_text(replay.limit_pico)} {WINDOW_WORDS[replay.window]}{zone}{automatic}"
 
 
 def inputs_words(requests: PricedRequests, table: str, source: str) -> list[tuple[str, str]]:
@@ -222,7 +221,7 @@ LINE_COLUMNS: Final = (
     Column(key="line", label="Part", kind="name"),
     Column(key="tokens", label="Tokens", right=True),
     Column(key="price", label="Price", unit="$ per million", right=True),
-    Column(key="amount", label="Amount", unit="$", right=True),
+    Column(key="amount", label="Amount", right=True),
     Column(key="note", label="How", wrap=True, wide=True),
 )
 
@@ -230,14 +229,15 @@ LINE_COLUMNS: Final = (
 def line_rows(held: Reservation) -> list[Row]:
     """Return a hold line by line, exact to the last digit; the last line is their sum."""
     lines = held.explanation()
+    amounts = money_column([line.amount_pico for line in lines])
     rows = []
-    for number, line in enumerate(lines):
+    for number, (line, amount) in enumerate(zip(lines, amounts, strict=True)):
         last = number == len(lines) - 1
         cells: dict[str, Any] = {
             "line": line.label,
             "tokens": NOT_REPORTED if line.tokens is None else count(line.tokens),
             "price": NOT_REPORTED if line.usd_per_million is None else f"{line.usd_per_million:f}",
-            "amount": exact_usd(line.amount_pico),
+            "amount": amount,
             "note": {"text": line.note or ("held until the real cost is known" if last else "")},
         }
         rows.append(Row(id=str(number), cells=cells, pinned=last))
@@ -251,16 +251,6 @@ def own_words(text: str) -> str:
     '\\$1 of \\$2'
     """
     return text.replace("$", "\\$")
-
-
-def exact_usd(pico: int) -> str:
-    """Return an amount of dollars to the last digit, without a sign of the currency.
-
-    >>> exact_usd(91_440_000_000), exact_usd(0)
-    ('0.09144', '0')
-    """
-    whole, part = divmod(pico, 10**12)
-    return f"{whole:,}" + (f".{part:012d}".rstrip("0") if part else "")
 
 
 def shape_sentence(api: str) -> str | None:

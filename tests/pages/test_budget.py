@@ -208,13 +208,13 @@ def test_the_calculator_explains_a_hold_to_the_last_digit(app: NewApp) -> None:
     shown = calculated(app().open("budget", **SMALL), body)
     rows = [row["cells"] for row in shown.part("budget.lines")["rows"]]
     assert [(row["line"], row["tokens"], row["amount"]) for row in rows] == [
-        ("input", "10,000", "0.03"),
-        ("output", "4,096", "0.06144"),
-        ("hold", "—", "0.09144"),
+        ("input", "10,000", "$0.03000"),
+        ("output", "4,096", "$0.06144"),
+        ("hold", "—", "$0.09144"),
     ]
     assert "the largest of max_tokens 1, max_completion_tokens 32,000" in rows[1]["note"]["text"]
     words = said(shown)
-    assert "Held: **$0.09144**" in words
+    assert "Held: **$0.0914**" in words
     # 20 × (27,904 · $15 + 190,000 · $3 a million): worked cases 1 and 16
     assert "20 open like it can go $19.7712 over" in words
     assert "at most 4.58 × the limit over" in words

@@ -171,7 +171,7 @@ def test_the_bound_of_a_budget_is_that_of_the_page_that_the_step_opens(contents:
     answers, asked, output = json.loads(REQUEST)["n"], json.loads(REQUEST)["max_completion_tokens"], Decimal(15) / million
     read = Decimal(len(REQUEST)) / 4 * 3 / million
     held, whole = read + answers * 4096 * output, read + answers * asked * output
-    check_said(contents[7], *(f"{figure.normalize():f}" for figure in (held, 20 * held, whole)))
+    check_said(contents[7], *(f"{figure:.4f}" for figure in (held, 20 * held, whole)))
     table = load_prices(BUNDLED_FOLDER / "prices" / "example-hosted.toml")
     for link in STEPS[7].links:
         state, notes = parse_budget_state(link.extra)
