@@ -28,6 +28,7 @@ __all__ = [
     "say",
     "seed",
     "take_notices",
+    "write_plain",
     "write_review",
     "write_state",
 ]
@@ -70,6 +71,11 @@ def read_review() -> ReviewState:
 def write_state(**changes: object) -> None:
     """Write the state with some fields replaced to the URL; the browser keeps the state before it for its back button."""
     _write(read_state()[0].changed(**changes), read_review())
+
+
+def write_plain() -> None:
+    """Write what an address without anything stands for: every choice of every page is forgotten."""
+    _write(ViewState(settings=deployment_settings()), ReviewState())
 
 
 def write_review(state: ReviewState) -> None:

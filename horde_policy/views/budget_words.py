@@ -13,7 +13,7 @@ from horde_policy.budget.reservation import Reservation
 from horde_policy.budget.simulate import BudgetReplay
 from horde_policy.views.budget_inputs import PricedRequests
 from horde_policy.views.grid import Column, Row
-from horde_policy.views.text import NOT_REPORTED, count, count_of, ratio, visible
+from horde_policy.views.text import NOT_REPORTED, count, count_of, own_words, ratio, visible
 
 __all__ = [
     "ALTERNATIVE_WORDS",
@@ -22,12 +22,10 @@ __all__ = [
     "RULES",
     "RULES_ANCHOR",
     "SETTING_COLUMNS",
-    "document_markdown",
     "headline",
     "inputs_words",
     "limit_words",
     "line_rows",
-    "own_words",
     "refused_words",
     "rules_markdown",
     "setting_name",
@@ -244,15 +242,6 @@ def line_rows(held: Reservation) -> list[Row]:
     return rows
 
 
-def own_words(text: str) -> str:
-    r"""Return a sentence of our own as Markdown: a dollar must not begin a formula. Never for a text from elsewhere.
-
-    >>> own_words("$1 of $2")
-    '\\$1 of \\$2'
-    """
-    return text.replace("$", "\\$")
-
-
 def shape_sentence(api: str) -> str | None:
     """Return what a body that names no route leaves open; null where its shape tells the API.
 
@@ -311,13 +300,3 @@ def with_links(markdown: str) -> str:
 def rules_markdown() -> str:
     """Return the rules that the page names as a list."""
     return "\n".join(f"- **{code}** {own_words(text)}" for code, text in RULES.items())
-
-
-def document_markdown(text: str) -> str:
-    r"""Return a page of the docs as a part of a page: without its title, its headings one level down, no dollar a formula.
-
-    >>> document_markdown("# Title\n\nCosts $1.\n\n## Part\n")
-    'Costs \\$1.\n\n### Part'
-    """
-    lines = text.split("\n", 1)[1].strip().splitlines()
-    return "\n".join(own_words("#" + line if line.startswith("##") else line) for line in lines)

@@ -45,6 +45,7 @@ __all__ = [
     "SETTING_PARAMETERS",
     "SORTS",
     "TRIED_PARAMETERS",
+    "WORKSHOP_FINISH",
     "WORKSHOP_STEPS",
     "changed_settings",
     "distinct_runs",
@@ -76,6 +77,7 @@ MOST_RUNS = 4
 MOST_RUN_CHARACTERS = 500
 MOST_HOURS = 1_000_000
 WORKSHOP_STEPS = 8
+WORKSHOP_FINISH = WORKSHOP_STEPS + 1
 NO_RUN = "none"
 """Stands in an address for a replay of the baseline alone."""
 
@@ -183,7 +185,7 @@ PARAMETERS: Final[tuple[Parameter, ...]] = (
     Parameter("sort", "sort", one_of(SORTS), one, shared=False),
     Parameter("descending", "descending", flag, bit, shared=False),
     Parameter("wall", "wall", flag, bit, shared=False),
-    Parameter("step", "step", whole(0, WORKSHOP_STEPS), one),
+    Parameter("step", "step", whole(0, WORKSHOP_FINISH), one),
     Parameter("answers", "answers", flag, bit, shared=False),
     Parameter("traffic", "traffic", _CHOSEN, one, shared=False),
     Parameter("hours", "hours", checked(hours_from_text), lambda hours: (hours_text(hours),), shared=False),

@@ -69,7 +69,7 @@ class ViewState:
     wall
         Whether the page is meant for a screen on a wall: large, without controls.
     step
-        The step of the workshop that is being held, 0 for none; it goes along to every page.
+        The step of the workshop that is being held, 0 for none, 9 for its finish; it goes along to every page.
     answers
         Whether the guide shows the step's figures, and not the question alone.
     traffic, hours, copies, keep_percent, fill

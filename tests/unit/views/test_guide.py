@@ -21,7 +21,7 @@ from horde_policy.sources.demo import BUNDLED_FOLDER, DEMO_FOLDER
 from horde_policy.sources.recorded import load_recorded
 from horde_policy.views.budget_state import parse_budget_state
 from horde_policy.views.budget_words import worst_sentences
-from horde_policy.views.guide import BUSY, IDLE, OTHER_BACKEND, SEVERAL_SIZES, SHARED_NAME, STEPS, STUCK, link_query
+from horde_policy.views.guide import BUSY, IDLE, ONWARD, OTHER_BACKEND, SEVERAL_SIZES, SHARED_NAME, STEPS, STUCK, link_query
 from horde_policy.views.guide_steps import NEEDS_WEEK, Content, Material, step_content
 from horde_policy.views.review_state import parse_review_state
 from horde_policy.views.state import parse_view_state
@@ -211,8 +211,9 @@ def sections() -> dict[str, str]:
 
 
 def test_the_notes_have_one_section_a_step_and_the_same_figures(contents: list[Content]) -> None:
-    assert list(sections()) == [f"{number}. {step.title}" for number, step in enumerate(STEPS, start=1)]
-    for step, content, text in zip(STEPS, contents, sections().values(), strict=True):
+    *steps, finish = sections()
+    assert (steps, finish) == ([f"{number}. {step.title}" for number, step in enumerate(STEPS, start=1)], "Finish")
+    for step, content, text in zip(STEPS, contents, [sections()[name] for name in steps], strict=True):
         assert step.question in text
         for sentence in content.sentences:
             assert f"- {sentence}\n" in text
@@ -225,6 +226,14 @@ def test_the_notes_have_one_section_a_step_and_the_same_figures(contents: list[C
         )
         astray = set(numbers(text)) - set(numbers(page + step.question))
         assert not astray, f"{step.title}: {astray} stand in the notes and not on the page"
+
+
+def test_the_notes_end_with_what_the_finish_shows() -> None:
+    for number, step in enumerate(STEPS, start=1):
+        assert f"{number}. {step.lesson}\n" in sections()["Finish"]
+    for page, label, _ in ONWARD:
+        assert f"{label} (`/{page}`)" in sections()["Finish"]
+    assert {page for page, _, _ in ONWARD} <= {page.url for page in pages_of_the_app()}
 
 
 def test_only_steps_about_the_week_need_it(contents: list[Content]) -> None:
