@@ -179,13 +179,15 @@ def show_finish() -> None:
     with st.container(horizontal=True, vertical_alignment="center", key="guide.head"):
         st.title("What was learned", anchor=False, width="stretch")
         _show_way(WORKSHOP_FINISH)
-    st.markdown("\n".join(f"{number}. {escape_markdown(step.lesson)}" for number, step in enumerate(STEPS, start=1)))
-    st.header("Where to go on", anchor=False)
-    for page, label, takes in ONWARD:
-        with st.container(horizontal=True, vertical_alignment="center"):
+    lessons, onward = st.columns([3, 2], gap="medium")
+    with lessons:
+        st.markdown("\n".join(f"{number}. {escape_markdown(step.lesson)}" for number, step in enumerate(STEPS, start=1)))
+    with onward:
+        st.header("Where to go on", anchor=False)
+        for page, label, takes in ONWARD:
             link_to(page, label, {}, icon=":material/arrow_forward:")
-            st.markdown(takes)
-    st.caption("Each of these ends the workshop. To learn it by doing: `docs/tutorial/first-change.md`.")
+            st.caption(takes)
+        st.caption("Each of these ends the workshop. To learn it by doing: `docs/tutorial/first-change.md`.")
     _show_status()
 
 

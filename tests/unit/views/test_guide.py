@@ -21,6 +21,7 @@ from horde_policy.sources.demo import BUNDLED_FOLDER, DEMO_FOLDER
 from horde_policy.sources.recorded import load_recorded
 from horde_policy.views.budget_state import parse_budget_state
 from horde_policy.views.budget_words import worst_sentences
+from horde_policy.views.figures.guide import fig_named_points
 from horde_policy.views.guide import BUSY, IDLE, ONWARD, OTHER_BACKEND, SEVERAL_SIZES, SHARED_NAME, STEPS, STUCK, link_query
 from horde_policy.views.guide_steps import NEEDS_WEEK, Content, Material, step_content
 from horde_policy.views.review_state import parse_review_state
@@ -246,3 +247,11 @@ def test_only_steps_about_the_week_need_it(contents: list[Content]) -> None:
                 step_content(step, Material(board, price, REQUEST))
         else:
             assert step_content(step, Material(board, price, REQUEST)) == contents[step - 1]
+
+
+def test_the_words_of_both_marks_have_a_row_of_their_own(contents: list[Content]) -> None:
+    for content in contents:
+        if content.points:
+            notes = fig_named_points(content.points, AllowanceSettings(), "light").layout.annotations
+            full, floor = (next(note for note in notes if note.text.startswith(word)) for word in ("full wait", "floor wait"))
+            assert full.yshift - floor.yshift >= full.font.size, "one word stands over the other, also where the plot is narrow"
