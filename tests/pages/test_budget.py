@@ -18,6 +18,7 @@ from horde_policy.views.budget_inputs import from_trace
 from horde_policy.views.budget_state import BudgetState
 from horde_policy.views.budget_words import RULES_ANCHOR
 from horde_policy.views.text import escape_markdown
+from horde_policy.views.uploads import NOT_KEPT
 from tests.pages.conftest import ROOT, App
 
 NewApp = Callable[[], App]
@@ -141,9 +142,10 @@ def test_a_senseless_link_falls_back_with_a_note(app: NewApp, query: dict[str, s
 @pytest.mark.parametrize(
     ("query", "problem"),
     [
-        ({"budget_requests": "upload-0123"}, "is a file that this server no longer keeps; upload it again"),
+        ({"budget_requests": "upload-0123"}, f"traffic: 'upload-0123' {NOT_KEPT}"),
+        ({"budget_prices": "upload-0123"}, f"prices: 'upload-0123' {NOT_KEPT}"),
         ({"budget_requests": "nothing"}, "must be one of"),
-        ({"budget_prices": "nothing"}, "are none of this server's"),
+        ({"budget_prices": "nothing"}, "must be one of example-hosted, example-per-token"),
         ({"budget_model": HOSTILE}, "has no price; a missing price is not zero"),
     ],
 )
