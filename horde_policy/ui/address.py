@@ -13,6 +13,7 @@ import streamlit as st
 
 from horde_policy.settings import AllowanceSettings, load_settings
 from horde_policy.views.grid import query_text
+from horde_policy.views.parameters import AS_IN_COMMANDS
 from horde_policy.views.review_state import PARAMETERS as REVIEW_PARAMETERS
 from horde_policy.views.review_state import ReviewState, parse_review_state
 from horde_policy.views.state import ViewState, parse_view_state
@@ -34,6 +35,7 @@ __all__ = [
 ]
 
 _OF_REVIEW = frozenset(parameter.name for parameter in REVIEW_PARAMETERS)
+_OF_REVIEW |= {spelled for spelled, name in AS_IN_COMMANDS.items() if name in _OF_REVIEW}
 _SEEN = "address.seen"
 _PAGE = "address.page"
 _SEEDED = "address.seeded"

@@ -32,6 +32,7 @@ from horde_policy.views.address_values import (
 from horde_policy.views.words import STATES
 
 __all__ = [
+    "AS_IN_COMMANDS",
     "LEAST_CONTEXT_TOKENS",
     "LEAST_MAX_LENGTH_TOKENS",
     "MOST_CONTEXT_TOKENS",
@@ -47,6 +48,7 @@ __all__ = [
     "TRIED_PARAMETERS",
     "WORKSHOP_FINISH",
     "WORKSHOP_STEPS",
+    "as_written",
     "changed_settings",
     "distinct_runs",
     "hours_from_text",
@@ -215,6 +217,26 @@ SETTING_PARAMETERS: Final[dict[str, str]] = {
 
 TRIED_PARAMETERS: Final[dict[str, str]] = {f"try_{name}": SETTING_PARAMETERS[name] for name in list(SETTING_PARAMETERS)[:4]}
 """Parameter → one of the four figures of the curve, as the model page tries it."""
+
+AS_IN_COMMANDS: Final[dict[str, str]] = (
+    {setting: name for name, setting in SETTING_PARAMETERS.items()}
+    | {f"try_{setting}": name for name, setting in TRIED_PARAMETERS.items()}
+    | {f"what_if_{SETTING_PARAMETERS[name]}": f"what_if_{name}" for name in ("ceiling", "floor")}
+)
+"""The spelling of files and of ``--set`` → the parameter that an address is written with: a link may have either."""
+
+
+def as_written(query: Query) -> Query:
+    """Return a query in the spelling that addresses are written with; of what stands there in both, the last counts.
+
+    >>> as_written({"floor_tokens": ["256"], "what_if_floor_tokens": ["1024"], "size": ["80"]})
+    {'floor': ['256'], 'what_if_floor': ['1024'], 'size': ['80']}
+    """
+    written: dict[str, list[str]] = {}
+    for name, values in query.items():
+        written.setdefault(AS_IN_COMMANDS.get(name, name), []).extend(values)
+    return written
+
 
 _WHOLE = matching(r"[0-9]{1,9}", f"must be a whole number from 1 to {MAX_LENGTH_LIMIT_TOKENS}")
 _REAL = matching(r"[0-9]{1,9}(\.[0-9]{1,9})?", "must be a number of at least 0")
