@@ -26,6 +26,7 @@ __all__ = [
     "Mode",
     "base_figure",
     "draw_beneath",
+    "draw_mark_above",
     "draw_marks",
     "legend_below",
     "utc_axis",
@@ -147,6 +148,20 @@ MARKS_APART = 0.35
 """The labels of both marks have room between them where the full wait is less than this share of the floor wait."""
 
 
+def draw_mark_above(figure: go.Figure, text: str, at: float, mode: Mode, *, row: int, colour: str = "") -> None:
+    """Draw one labelled line across the plot; its label stands over the plot, in the row ``row`` counted from its top edge."""
+    figure.add_vline(
+        x=at,
+        line={"width": 1, "dash": "dot", "color": colour or FAINT[mode]},
+        annotation_text=text,
+        annotation_font={"size": 11, "color": FAINT[mode]},
+        annotation_position="top right",
+        annotation_xanchor="left",
+        annotation_yanchor="bottom",
+        annotation_yshift=row * MARK_ROW_PX,
+    )
+
+
 def draw_marks(
     figure: go.Figure,
     settings: AllowanceSettings,
@@ -176,15 +191,7 @@ def draw_marks(
             "annotation_font": {"size": 11, "color": FAINT[mode]},
         }
         if axis == "x" and above:
-            figure.add_vline(
-                x=scale(at_s),
-                line=line,
-                annotation_position="top right",
-                annotation_xanchor=anchor,
-                annotation_yanchor="bottom",
-                annotation_yshift=MARK_ROW_PX if word == "full wait" else 0,
-                **label,
-            )
+            draw_mark_above(figure, f"{word} {seconds(at_s)}", scale(at_s), mode, row=1 if word == "full wait" else 0)
         elif axis == "x":
             # Before its line, where both labels have room between the lines: on a phone the axis may end close behind it.
             before = word == "floor wait" and settings.wait_full_s < MARKS_APART * settings.wait_floor_s
