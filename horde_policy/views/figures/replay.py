@@ -1,6 +1,7 @@
 """The four figures of a replay: who got what, who waited how long, the allowance over time, who gains and who loses."""
 
 from collections.abc import Mapping, Sequence
+from operator import itemgetter
 from typing import Final
 
 import plotly.graph_objects as go
@@ -149,14 +150,13 @@ def marks_of(runs: Sequence[Run], opened: str = "") -> list[tuple[str, float, in
     """Return the marks that are drawn: label, seconds, and the place of the run that they are of.
 
     They are the baseline's, and those of the run called ``opened`` that differ from them. A label says whose mark it is unless
-    all runs have it: a run under another rule than the allowance has none.
+    all runs that have such a mark have the same: one under another rule than the allowance has none.
     """
     found = []
     drawn = [0, *(place for place, run in enumerate(runs) if place and run.letter == opened)]
     for word, name in (("full wait", "wait_full_s"), ("floor wait", "wait_floor_s")):
         marks = [getattr(run.settings, name) if run.settings.rule == "allowance" else None for run in runs]
-        marks[0] = getattr(runs[0].settings, name)
-        shared = len(set(marks)) == 1
+        shared = len({at_s for at_s in marks if at_s is not None}) == 1
         for place in drawn:
             at_s = marks[place]
             if at_s is not None and (place == 0 or at_s != marks[0]):
@@ -197,7 +197,7 @@ def fig_waits(runs: Runs, *, requester: str | None, outcome: str | None, mode: M
         )
     marks = marks_of([run for run, _ in runs], opened) if runs else []
     # over the plot, each in a row of its own: the curves reach its top, and on a phone two labels in one row overlap
-    for row, (text, at_s, place) in enumerate(reversed(marks)):
+    for row, (text, at_s, place) in enumerate(sorted(marks, key=itemgetter(1), reverse=True)):
         draw_mark_above(figure, text, at_s, mode, row=row, colour=RUN_COLOURS[mode][place] if place else "")
     for label in figure.layout.annotations:
         if label.x > BIN_S * LAST_BIN / 2:

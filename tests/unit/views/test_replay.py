@@ -103,9 +103,7 @@ def test_the_figures_draw_what_the_runs_say(world: World, mode: Mode) -> None:
     assert [sum(t.x[n] for t in mix.data) for n in range(12)] == pytest.approx([1] * 12)
     waits = fig_waits(scores, requester=None, outcome=None, mode=mode)
     assert [trace.name for trace in waits.data] == ["baseline", "B", "C", "D"]
-    assert {note.text for note in waits.layout.annotations} == {"baseline: full wait 60 s", "baseline: floor wait 300 s"}
-    alone = fig_waits(scores[:1], requester=None, outcome=None, mode=mode)
-    assert {note.text for note in alone.layout.annotations} == {"full wait 60 s", "floor wait 300 s"}
+    assert {note.text for note in waits.layout.annotations} == {"full wait 60 s", "floor wait 300 s"}
     allowance = fig_allowance(scores, ALL_MODELS, dated=True, mode=mode)
     assert [trace.name for trace in allowance.data] == ["baseline", "C", "D"], "everyone free has no allowance"
     assert allowance.layout.xaxis.title.text == "time (UTC)"
@@ -127,7 +125,8 @@ def test_the_figures_draw_what_the_runs_say(world: World, mode: Mode) -> None:
         (["wait_floor_s=150", "wait_full_s=30"], "C", [
             "baseline: full wait 60 s", "C: full wait 30 s", "baseline: floor wait 300 s",
         ]),
-        (["rule=old"], "B", ["baseline: full wait 60 s", "baseline: floor wait 300 s"]),
+        (["rule=old"], "B", ["full wait 60 s", "floor wait 300 s"]),
+        (["rule=old", "wait_floor_s=150"], "B", ["full wait 60 s", "baseline: floor wait 300 s"]),
     ],
 )  # fmt: skip
 def test_the_marks_are_those_of_the_baseline_and_of_the_settings_opened_and_say_whose(
