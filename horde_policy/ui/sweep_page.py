@@ -224,6 +224,11 @@ def show_answer(result: Result) -> None:
     st.markdown(
         "  \n".join(f"**{name}** {code_span(text) if name == 'Fill rule' else escape_markdown(text)}" for name, text in words)
     )
+    note = sweep_tables.unserved_note(result.sweep, result.judgement)
+    if note is not None and note[1]:
+        st.warning(escape_markdown(note[0]), icon=":material/link_off:")
+    elif note is not None:
+        st.caption(escape_markdown(note[0]))
 
 
 # --- files ---------------------------------------------------------------------------------------------------------------

@@ -275,6 +275,37 @@ def test_settings_beyond_the_controls_still_open(app: NewApp, run: str) -> None:
     assert len(run_rows(shown)) == 2
 
 
+# --- whose sliders are open -----------------------------------------------------------------------------------------------
+
+
+def test_which_sliders_are_open_stands_in_the_address(app: NewApp) -> None:
+    shown = app().open("replay", **SMALL, run=["ceiling_tokens=2048", "wait_floor_s=150"])
+    chooser = shown.test.segmented_control(key="replay.edited")
+    assert (chooser.value, shown.address.get("open_run")) == ("B", None)
+    chooser.set_value("C").run()
+    shown.assert_well()
+    assert shown.address.get("open_run") == ["C"]
+    other = app().open("replay", **SMALL, run=["ceiling_tokens=2048", "wait_floor_s=150"], open_run="C")
+    assert other.test.segmented_control(key="replay.edited").value == "C"
+    assert other.test.slider(key="replay.C.marks.600").value == (60.0, 150.0)
+    other.test.button(key="replay.add").click().run()
+    assert other.address.get("open_run") == ["D"]
+    assert other.test.segmented_control(key="replay.edited").value == "D"
+    other.test.button(key="replay.remove").click().run()
+    other.assert_well()
+    assert other.address.get("open_run") is None, "the first is open again, which is not written"
+    assert other.test.segmented_control(key="replay.edited").value == "B"
+    assert other.address.get("run", []) == ["ceiling_tokens=2048", "wait_floor_s=150"]
+
+
+@pytest.mark.parametrize(("letter", "note"), [("D", "opens settings D, which are not there"), ("Z", "open_run='Z' is left out")])
+def test_a_link_that_opens_settings_which_are_not_there_opens_the_first_and_says_so(app: NewApp, letter: str, note: str) -> None:
+    shown = app().open("replay", **SMALL, run=["ceiling_tokens=2048"], open_run=letter)
+    shown.assert_well()
+    assert any(note in text for text in notices(shown))
+    assert shown.test.segmented_control(key="replay.edited").value == "B"
+
+
 # --- how the figures are looked at ---------------------------------------------------------------------------------------
 
 
