@@ -29,6 +29,7 @@ __all__ = [
     "draw_marks",
     "legend_below",
     "utc_axis",
+    "with_zone",
 ]
 
 Mode = Literal["light", "dark"]
@@ -166,9 +167,11 @@ def draw_marks(
     >>> [note.text for note in figure.layout.annotations]
     ['full wait 60 s', 'floor wait 300 s']
     """
+    # The floor wait's words before its line where there is room: on a phone the axis may end close behind it.
+    room = settings.wait_full_s < MARKS_APART * settings.wait_floor_s
     for word, at_s, anchor in (
         ("full wait", settings.wait_full_s, "left"),
-        ("floor wait", settings.wait_floor_s, "left"),
+        ("floor wait", settings.wait_floor_s, "right" if room else "left"),
     ):
         line = {"width": 1, "dash": "dot", "color": FAINT[mode]}
         label = {
@@ -186,15 +189,27 @@ def draw_marks(
                 **label,
             )
         elif axis == "x":
-            # Before its line, where both labels have room between the lines: on a phone the axis may end close behind it.
-            before = word == "floor wait" and settings.wait_full_s < MARKS_APART * settings.wait_floor_s
-            side = "right" if before else anchor
-            figure.add_vline(x=scale(at_s), line=line, annotation_position="top right", annotation_xanchor=side, **label)
+            figure.add_vline(x=scale(at_s), line=line, annotation_position="top right", annotation_xanchor=anchor, **label)
         else:
             figure.add_hline(y=scale(at_s), line=line, annotation_position="top left", **label)
 
 
-def utc_axis(figure: go.Figure, *, title: str = "time (UTC)") -> None:
+TIME_TITLE: Final = "time (UTC)"
+
+
+def with_zone(title: str | None, behind_min: int | None) -> str | None:
+    """Return the title of an axis of time with the viewer's zone, whose clock is so many minutes behind UTC; else as it is.
+
+    >>> with_zone("time (UTC)", -60), with_zone("time (UTC)", 210), with_zone("time (UTC)", 0), with_zone("wait (s)", -60)
+    ('time (UTC; yours: UTC+1:00)', 'time (UTC; yours: UTC−3:30)', 'time (UTC)', 'wait (s)')
+    """
+    if title != TIME_TITLE or not behind_min:
+        return title
+    hours, minutes = divmod(abs(behind_min), 60)
+    return f"time (UTC; yours: UTC{'+' if behind_min < 0 else '−'}{hours}:{minutes:02d})"
+
+
+def utc_axis(figure: go.Figure, *, title: str = TIME_TITLE) -> None:
     """Say UTC on the axis of time; Plotly drops the zone and shows the wall time of what it is given.
 
     >>> figure = base_figure()
