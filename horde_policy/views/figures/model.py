@@ -10,6 +10,7 @@ from horde_policy.settings import AllowanceSettings
 from horde_policy.views.figures.style import (
     ACCENT,
     FAINT,
+    MARK_ROW_PX,
     STATE_COLOURS,
     SURFACES,
     TEXT,
@@ -120,7 +121,9 @@ def fig_curve(
         _draw_range(figure, settings, low_s, high_s, end_s, mode)
     if named_s is not None:
         _draw_point(figure, settings, state, named_s, end_s, mode)
-    draw_marks(figure, settings, mode)
+    # above the plot, each in a row of its own: on a phone there is no room for both words between the lines
+    draw_marks(figure, settings, mode, above=True)
+    figure.layout.margin.t = 24 + MARK_ROW_PX
     name_axis(figure.layout.xaxis, "estimated wait (s)", [0, end_s])
     name_axis(figure.layout.yaxis, "free output allowance (tokens)", [0, settings.ceiling_tokens * ROOM_ABOVE])
     return figure

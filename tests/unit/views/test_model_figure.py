@@ -135,5 +135,8 @@ def test_the_marks_labels_stay_within_the_plot_and_no_line_goes_through_the_word
     notes = {note.text: note for note in figure.layout.annotations}
     assert notes["floor wait 300 s"].xanchor == side, "before its line where there is room"
     assert notes[f"full wait {full_s:.0f} s"].xanchor == "left"
+    assert notes[f"full wait {full_s:.0f} s"].yshift > (notes["floor wait 300 s"].yshift or 0), (
+        "a row for each: none stands on the other"
+    )
     now = next(note for text, note in notes.items() if "now" in text)
     assert now.bgcolor == SURFACES["dark"][0]
