@@ -16,9 +16,9 @@ from horde_policy.frames.schemas import UTC_INSTANT, Column, Schema
 from horde_policy.history.fleet_span import Counts, Flags, FleetSpan, Floats, WorkerSpan
 from horde_policy.policy.allowance import allowance_expression
 from horde_policy.settings import AllowanceSettings
-from horde_policy.units import DEFAULT_MAX_CONTEXT_TOKENS, DEFAULT_MAX_LENGTH_TOKENS
+from horde_policy.units import DEFAULT_MAX_CONTEXT_TOKENS, DEFAULT_MAX_LENGTH_TOKENS, MAX_LENGTH_LIMIT_TOKENS
 
-__all__ = ["TREND_ROWS", "trend", "trends"]
+__all__ = ["TREND_ROWS", "size_class", "trend", "trends"]
 
 TREND_ROWS = Schema(
     "trend",
@@ -100,6 +100,22 @@ def trends(
 ) -> dict[str, pl.DataFrame]:
     """Return each model's trend on its own, by name; see :func:`trend`."""
     return {model: trend(span, (model,), settings, max_length=max_length, context_tokens=context_tokens) for model in models}
+
+
+def size_class(span: FleetSpan, max_length: int, context_tokens: int) -> int:
+    """Return the largest size that meets the same at each poll of the range as this one: that exactly the same workers take.
+
+    Who takes a size depends on the declared sizes alone, of which a horde has few, so what is computed for one size of a class
+    holds for all of it.
+
+    Raises
+    ------
+    InputError
+        The size or the context is out of its range.
+    """
+    check_size(max_length)
+    declared = span.profiles.sizes(check_context(context_tokens))
+    return int(declared.min(where=declared >= max_length, initial=MAX_LENGTH_LIMIT_TOKENS))
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,14 +13,16 @@ import streamlit as st
 
 from horde_policy.settings import AllowanceSettings, load_settings
 from horde_policy.views.grid import query_text
+from horde_policy.views.parameters import AS_IN_COMMANDS
 from horde_policy.views.review_state import PARAMETERS as REVIEW_PARAMETERS
 from horde_policy.views.review_state import ReviewState, parse_review_state
-from horde_policy.views.state import ViewState, parse_view_state
+from horde_policy.views.state import DEMO, ViewState, parse_view_state
 
 __all__ = [
     "Links",
     "begin_run",
     "deployment_settings",
+    "first_source",
     "links",
     "read_review",
     "read_state",
@@ -28,15 +30,18 @@ __all__ = [
     "say",
     "seed",
     "take_notices",
+    "write_plain",
     "write_review",
     "write_state",
 ]
 
 _OF_REVIEW = frozenset(parameter.name for parameter in REVIEW_PARAMETERS)
+_OF_REVIEW |= {spelled for spelled, name in AS_IN_COMMANDS.items() if name in _OF_REVIEW}
 _SEEN = "address.seen"
 _PAGE = "address.page"
 _SEEDED = "address.seeded"
 _NOTICES = "address.notices"
+_FIRST_SOURCE = "address.first-source"
 
 
 def deployment_settings() -> AllowanceSettings:
@@ -50,6 +55,11 @@ def deployment_settings() -> AllowanceSettings:
     return load_settings(AllowanceSettings(), environment=os.environ)
 
 
+def first_source() -> str:
+    """Return the source that an address without one stands for, as the run began (:func:`begin_run`)."""
+    return str(st.session_state.get(_FIRST_SOURCE, DEMO))
+
+
 def _query() -> dict[str, list[str]]:
     return {name: st.query_params.get_all(name) for name in st.query_params}
 
@@ -57,7 +67,8 @@ def _query() -> dict[str, list[str]]:
 def read_state() -> tuple[ViewState, tuple[str, ...]]:
     """Return the state that the URL stands for, and the notes on what was left out of it, the review's part included."""
     query = _query()
-    state, notes = parse_view_state({name: v for name, v in query.items() if name not in _OF_REVIEW}, deployment_settings())
+    own = {name: values for name, values in query.items() if name not in _OF_REVIEW}
+    state, notes = parse_view_state(own, deployment_settings(), first_source())
     _, review_notes = parse_review_state({name: values for name, values in query.items() if name in _OF_REVIEW})
     return state, (*notes, *review_notes)
 
@@ -70,6 +81,11 @@ def read_review() -> ReviewState:
 def write_state(**changes: object) -> None:
     """Write the state with some fields replaced to the URL; the browser keeps the state before it for its back button."""
     _write(read_state()[0].changed(**changes), read_review())
+
+
+def write_plain() -> None:
+    """Write what an address without anything stands for: every choice of every page is forgotten."""
+    _write(ViewState(settings=deployment_settings()), ReviewState())
 
 
 def write_review(state: ReviewState) -> None:
@@ -102,12 +118,15 @@ def links(state: ViewState) -> Links:
     return Links(state, deployment_settings())
 
 
-def begin_run(page: str = "") -> None:
+def begin_run(page: str = "", *, first_source: str = DEMO) -> None:
     """Note whether the URL has changed since the last run, which was of ``page`` or another; call once, before any widget.
+
+    ``first_source`` is the deployment's, which an address without a source stands for.
 
     Streamlit hands the query of a link that leads to the page itself to the script, but leaves the browser's address as it was;
     so the query is written again. The browser takes it for a new entry of its history only where it differs from its address.
     """
+    st.session_state[_FIRST_SOURCE] = first_source
     query = query_text(_query())
     seen = st.session_state.get(_SEEN)
     if seen is not None and seen != query and st.session_state.get(_PAGE) == page:

@@ -21,13 +21,15 @@ from horde_policy.history.reading import SourceSpan, gaps_between, sources_in
 from horde_policy.history.since import changes_over
 from horde_policy.history.status import RecorderStatus, recorder_statuses
 from horde_policy.history.store import HistoryStore
-from horde_policy.history.trend import trend, trends
+from horde_policy.history.trend import size_class, trend, trends
 from horde_policy.history.upkeep import StoreInfo, store_info
 from horde_policy.settings import AllowanceSettings
 from horde_policy.ui import address
 from horde_policy.ui.page import Opened
+from horde_policy.views.grid import Cell
 from horde_policy.views.history import HISTORY_NEEDS, Range, range_of, range_text_utc
 from horde_policy.views.parameters import RANGES_S
+from horde_policy.views.past import spark
 from horde_policy.views.state import ViewState
 from horde_policy.views.text import escape_markdown, visible
 
@@ -99,11 +101,21 @@ class Past:
         """Return how a request of these models went over the range, or over another one."""
         span = self.span(models or None, shown)
         key = self._key(shown or self.shown)
-        return _trend(*key, models, self.settings, self.max_length, self.context_tokens, span)
+        return _trend(*key, models, self.settings, self._size(span), self.context_tokens, span)
 
     def trends(self, models: tuple[str, ...]) -> dict[str, pl.DataFrame]:
         """Return each model's own."""
-        return _trends(*self._key(self.shown), models, self.settings, self.max_length, self.context_tokens, self.span())
+        span = self.span()
+        return _trends(*self._key(self.shown), models, self.settings, self._size(span), self.context_tokens, span)
+
+    def sparks(self, models: tuple[str, ...]) -> dict[str | None, Cell]:
+        """Return the small line of any model, by null, and of each of these by its name."""
+        span = self.span()
+        return _sparks(*self._key(self.shown), models, self.settings, self._size(span), self.context_tokens, self)
+
+    def _size(self, span: FleetSpan) -> int:
+        """Return the size that stands for all that meet the same, so that what they met is worked out once for them."""
+        return size_class(span, self.max_length, self.context_tokens)
 
     def workers(self) -> pl.DataFrame:
         """Return the workers that were there over the range."""
@@ -119,7 +131,8 @@ class Past:
 
     def changes(self) -> Changes:
         """Return what changed from the start of the range to its end."""
-        return _changes(*self._key(self.shown), self.settings, self.max_length, self.context_tokens, self.store)
+        size = self._size(self.span())
+        return _changes(*self._key(self.shown), self.settings, size, self.context_tokens, self.store)
 
     def firing(self) -> tuple[Alert, ...]:
         """Return the alerts that fire as of the last poll."""
@@ -166,6 +179,22 @@ def _trends(
     _span: FleetSpan,
 ) -> dict[str, pl.DataFrame]:
     return trends(_span, models, settings, max_length=max_length, context_tokens=context_tokens)
+
+
+@st.cache_resource(max_entries=SPANS_KEPT, ttl=KEPT_FOR_S, show_spinner=False)
+def _sparks(
+    store: str,
+    source: str,
+    start: datetime,
+    end: datetime,
+    models: tuple[str, ...],
+    settings: AllowanceSettings,
+    max_length: int,
+    context_tokens: int,
+    _past: Past,
+) -> dict[str | None, Cell]:
+    lines: dict[str | None, Cell] = {None: spark(_past.trend(()), settings)}
+    return lines | {name: spark(frame, settings) for name, frame in _past.trends(models).items()}
 
 
 @st.cache_resource(max_entries=SPANS_KEPT, ttl=KEPT_FOR_S, show_spinner=False)

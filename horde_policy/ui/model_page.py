@@ -8,7 +8,7 @@ from horde_policy.board.detail import ModelDetail
 from horde_policy.board.moves import way_back
 from horde_policy.ui import address, components
 from horde_policy.ui.charts import show_figure, theme_mode
-from horde_policy.ui.page import Opened
+from horde_policy.ui.page import Opened, folded
 from horde_policy.ui.tables import show_grid
 from horde_policy.ui.what_if import Outcome
 from horde_policy.views import model
@@ -58,10 +58,11 @@ def show_figures(
         add_other_rules(figure, rules.old_tokens, rules.jobs_tokens, mode)
         if trail_waits_s:
             add_trail(figure, settings, trail_waits_s, mode)
+        tried, then_s = None, None
         if found is not None:
-            then_s = None if found.then.waits is None else found.then.waits.named_s
-            add_tried(figure, found.settings, CurvePoint(then_s, found.then.state), mode)
-        show_figure(figure, alt=curve_alt(settings, named_s, high_s), key="model.curve")
+            tried, then_s = found.settings, None if found.then.waits is None else found.then.waits.named_s
+            add_tried(figure, tried, CurvePoint(then_s, found.then.state), mode, now=(named_s, high_s))
+        show_figure(figure, alt=curve_alt(settings, named_s, high_s, tried=tried, then_s=then_s), key="model.curve")
     with right:
         st.header("Allowance over the size asked for", anchor=False)
         largest = measure.largest_free_request_tokens
@@ -107,28 +108,33 @@ def show_workers(opened: Opened, detail: ModelDetail) -> None:
 
 def show_sentences(opened: Opened, detail: ModelDetail, rules: OtherRules, found: Outcome | None) -> None:
     """Show the findings and one worker's row as sentences, each with a button that copies it."""
+    folded(
+        "Copy as a sentence", lambda: _draw_sentences(opened, detail, rules, found), key="model.sentences", icon="content_copy"
+    )
+
+
+def _draw_sentences(opened: Opened, detail: ModelDetail, rules: OtherRules, found: Outcome | None) -> None:
     settings, fleet = opened.board.settings, opened.board.fleet
-    with st.expander("Copy as a sentence", icon=":material/content_copy:"):
-        findings = [
-            model.finding_sentence(detail, settings, opened.snapshot.source, opened.snapshot.fetched_at),
-            rules_sentence(rules, detail.measure.allowance_tokens),
-            way_back_sentence(way_back(detail.measure, settings), detail.measure, settings),
-            *([] if found is None else [found.sentence]),
-        ]
-        for finding in findings:
-            st.code(finding, language=None, wrap_lines=True)
-        parts = {part.worker.worker_id: part for part in detail.workers}
-        if parts:
-            chosen = st.selectbox(
-                "A worker's row",
-                list(parts),
-                format_func=lambda worker_id: visible(parts[worker_id].worker.name or worker_id) if worker_id in parts else "",
-                key="model.sentence_of",
-            )
-            part = parts.get(chosen, detail.workers[0])
-            without = model.losses_by_worker(detail, fleet, opened.state.max_context_tokens)
-            loss = without.get(part.worker.worker_id)
-            st.code(model.worker_sentence(part, detail.measure.max_length, loss), language=None, wrap_lines=True)
+    findings = [
+        model.finding_sentence(detail, settings, opened.snapshot.source, opened.snapshot.fetched_at),
+        rules_sentence(rules, detail.measure.allowance_tokens),
+        way_back_sentence(way_back(detail.measure, settings), detail.measure, settings),
+        *([] if found is None else [found.sentence]),
+    ]
+    for finding in findings:
+        st.code(finding, language=None, wrap_lines=True)
+    parts = {part.worker.worker_id: part for part in detail.workers}
+    if parts:
+        chosen = st.selectbox(
+            "A worker's row",
+            list(parts),
+            format_func=lambda worker_id: visible(parts[worker_id].worker.name or worker_id) if worker_id in parts else "",
+            key="model.sentence_of",
+        )
+        part = parts.get(chosen, detail.workers[0])
+        without = model.losses_by_worker(detail, fleet, opened.state.max_context_tokens)
+        loss = without.get(part.worker.worker_id)
+        st.code(model.worker_sentence(part, detail.measure.max_length, loss), language=None, wrap_lines=True)
 
 
 def show_unknowns(detail: ModelDetail) -> None:
@@ -138,5 +144,4 @@ def show_unknowns(detail: ModelDetail) -> None:
         for note in detail.measure.notes:
             st.text(visible(note.text))
     with st.expander("What decides over a worker and is not in public data", icon=":material/visibility_off:"):
-        for text in model.hidden_conditions():
-            st.markdown(f"- {text}")
+        st.markdown("\n".join(f"- {text}" for text in model.hidden_conditions()))

@@ -1,5 +1,6 @@
 """How a page of live figures begins and ends: the state, the source's status, what is wrong with the data."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import streamlit as st
@@ -15,7 +16,7 @@ from horde_policy.views.state import ViewState
 from horde_policy.views.status import Status, problems_title
 from horde_policy.views.text import code_span
 
-__all__ = ["Opened", "open_source", "see_source", "show_no_data", "show_problems"]
+__all__ = ["Opened", "folded", "open_source", "see_source", "show_no_data", "show_problems"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +92,21 @@ def show_way_back(state: ViewState) -> None:
     if state.source != "demo" and not state.wall:
         query = state.changed(source="demo").query(address.deployment_settings())
         link_to(here(), "Back to the demo", query, icon=":material/undo:")
+
+
+def folded(label: str, draw: Callable[[], None], *, key: str, icon: str) -> None:
+    """Fold a part of the page away; it is drawn, and costs a run of the page anything, only while it is open.
+
+    Opening it runs this part alone.
+    """
+
+    def part() -> None:
+        box = st.expander(label, key=key, icon=f":material/{icon}:", on_change="rerun")
+        if box.open:
+            with box:
+                draw()
+
+    st.fragment(part)()
 
 
 def show_problems(snapshot: Snapshot) -> None:

@@ -31,13 +31,7 @@ ZOOM = "Draw over the figure from left to right to look at a shorter range."
 
 def sparks(opened: Opened, found: history.Past | str) -> dict[str | None, grid.Cell]:
     """Return the small line of each model by its name, and of any model by null; nothing without a history."""
-    if isinstance(found, str):
-        return {}
-    settings = opened.board.settings
-    lines: dict[str | None, grid.Cell] = {None: past.spark(found.trend(()), settings)}
-    for name, frame in found.trends(tuple(opened.board.by_model)).items():
-        lines[name] = past.spark(frame, settings)
-    return lines
+    return {} if isinstance(found, str) else found.sparks(tuple(opened.board.by_model))
 
 
 def show_firing(opened: Opened, found: history.Past | str) -> None:

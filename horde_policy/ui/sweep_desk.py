@@ -141,6 +141,13 @@ class SweepDesk:
         self._keep(key, found)
         return key
 
+    def forget(self, key: str) -> None:
+        """Drop an uploaded sweep and what was judged of it; one that is not kept is none."""
+        with self.lock:
+            self.sweeps.pop(key, None)
+            for place in [place for place in self.judged if place[0] == key]:
+                del self.judged[place]
+
     def judgement(self, key: str, sweep: Sweep, question: Question, name: str) -> Judgement:
         """Return what a sweep answers to a question; ``name`` names the question. Computed once for all viewers.
 

@@ -22,6 +22,7 @@ from horde_policy.views.parameters import (
     PARAMETERS,
     SETTING_PARAMETERS,
     TRIED_PARAMETERS,
+    as_written,
     changed_settings,
     distinct_runs,
     read_settings,
@@ -29,21 +30,11 @@ from horde_policy.views.parameters import (
 from horde_policy.views.replay_state import REPLAY_NAMES, ReplayAsked, parse_replay_asked
 from horde_policy.views.sweep_state import SWEEP_NAMES, SweepAsked, parse_sweep_asked
 
-__all__ = ["DEMO", "ViewState", "parse_view_state", "set_first_source"]
+__all__ = ["DEMO", "ViewState", "parse_view_state"]
 
 DEFAULT_FILL = str(FillRule(models="weighted"))
 
 DEMO = "demo"
-_first_source = [DEMO]
-
-
-def set_first_source(key: str) -> None:
-    """Set the source that an address without one stands for; a deployment has one, the demo unless it says otherwise."""
-    _first_source[0] = key
-
-
-def _source_of_no_address() -> str:
-    return _first_source[0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +44,10 @@ class ViewState:
     Attributes
     ----------
     source
-        Key of the source in the catalogue of sources; the deployment's first one (:func:`set_first_source`) by default.
+        Key of the source in the catalogue of sources.
+    first_source
+        The source that an address without one stands for: the deployment's first, which links need not name. It is no part of
+        what is shown.
     refresh_s
         Seconds between two looks, 0 for off.
     max_length_tokens, max_context_tokens
@@ -69,7 +63,7 @@ class ViewState:
     wall
         Whether the page is meant for a screen on a wall: large, without controls.
     step
-        The step of the workshop that is being held, 0 for none; it goes along to every page.
+        The step of the workshop that is being held, 0 for none, 9 for its finish; it goes along to every page.
     answers
         Whether the guide shows the step's figures, and not the question alone.
     traffic, hours, copies, keep_percent, fill
@@ -101,7 +95,8 @@ class ViewState:
     {'size': ['512'], 'm': ['a', 'b']}
     """
 
-    source: str = field(default_factory=_source_of_no_address)
+    source: str = DEMO
+    first_source: str = DEMO
     refresh_s: int = 30
     max_length_tokens: int = DEFAULT_MAX_LENGTH_TOKENS
     max_context_tokens: int = DEFAULT_MAX_CONTEXT_TOKENS
@@ -158,7 +153,7 @@ class ViewState:
     def _written(
         self, base: AllowanceSettings, parameters: Iterable[Parameter], *, only_shared: bool = True
     ) -> dict[str, list[str]]:
-        default = _default_of(self.traffic, _source_of_no_address())
+        default = _default_of(self.traffic, self.first_source)
         query = {
             p.name: list(p.write(getattr(self, p.field)))
             for p in parameters
@@ -196,7 +191,7 @@ def _backwards(values: dict[str, object]) -> bool:
     return isinstance(start, datetime) and isinstance(end, datetime) and end <= start
 
 
-def parse_view_state(query: Query, base: AllowanceSettings) -> tuple[ViewState, tuple[str, ...]]:
+def parse_view_state(query: Query, base: AllowanceSettings, first_source: str = DEMO) -> tuple[ViewState, tuple[str, ...]]:
     """Return the state that a query string stands for, and a note for every value that was left out.
 
     Parameters
@@ -205,11 +200,13 @@ def parse_view_state(query: Query, base: AllowanceSettings) -> tuple[ViewState, 
         Name → values, as the browser sent them; anything may stand in it.
     base
         The deployment's settings, from which the link's settings differ.
+    first_source
+        The deployment's first source, which an address stands for that names none.
 
     Notes
     -----
     Of a value that is given several times the last counts, and a note says so, but for ``m``, ``state``, ``run`` and ``lost``.
-    Nothing raises.
+    A setting may be spelled as in commands (:data:`~horde_policy.views.parameters.AS_IN_COMMANDS`). Nothing raises.
 
     Examples
     --------
@@ -222,6 +219,7 @@ def parse_view_state(query: Query, base: AllowanceSettings) -> tuple[ViewState, 
     The link's ceiling='1e309' is left out: it must be a whole number from 1 to 16384.
     The link's colour is left out: no page knows it.
     """
+    query = as_written(query)
     values, notes = read_values(PARAMETERS, query)
     values = _load_of(str(values.get("traffic", ViewState().traffic))) | values
     more_runs = len(distinct_runs(query.get("run", ()))) - MOST_RUNS
@@ -242,5 +240,5 @@ def parse_view_state(query: Query, base: AllowanceSettings) -> tuple[ViewState, 
     known = {p.name for p in PARAMETERS} | {*SETTING_PARAMETERS, *TRIED_PARAMETERS, *BUDGET_NAMES, *SWEEP_NAMES, *REPLAY_NAMES}
     strange = [f"The link's {shown(name)[1:-1]} is left out: no page knows it." for name in query if name not in known]
     notes += _repeated(query, known - {*BUDGET_NAMES, *SWEEP_NAMES, *REPLAY_NAMES})
-    state = ViewState(settings=settings).changed(**values)
+    state = ViewState(settings=settings, source=first_source, first_source=first_source).changed(**values)
     return state, (*notes, *setting_notes, *strange)

@@ -13,7 +13,6 @@ from streamlit.testing.v1 import AppTest
 from horde_policy.clock import SystemClock
 from horde_policy.history.store import HistoryStore
 from horde_policy.sources.catalogue import configured_sources
-from horde_policy.views.state import DEMO, set_first_source
 
 ROOT = Path(__file__).parents[2]
 PAGES = {name: f"pages/operate/{name}.py" for name in ("overview", "model", "workers", "sources")}
@@ -116,9 +115,7 @@ def _clean(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         monkeypatch.delenv(name, raising=False)
     st.cache_data.clear()
     st.cache_resource.clear()
-    set_first_source(DEMO)
     yield
-    set_first_source(DEMO)
     st.cache_data.clear()
     st.cache_resource.clear()
 

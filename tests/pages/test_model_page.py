@@ -110,6 +110,9 @@ def test_any_model_of_every_recording_can_be_tried_with(app: NewApp, folder: str
 
 def test_findings_and_rows_are_sentences_with_a_button_that_copies_them(app: NewApp) -> None:
     shown = app().open("model", m=FERNERY)
+    assert not [code for code in shown.test.code if str(code.value).startswith("By this rule ")], "drawn only when it is opened"
+    shown.test.session_state["model.sentences"] = True
+    shown.test.run()
     codes = [str(code.value) for code in shown.test.code]
     assert any(code.startswith(f"{FERNERY}: A request for 80 tokens is free") for code in codes)
     assert any(code.startswith("By this rule ") for code in codes)

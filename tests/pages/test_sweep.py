@@ -21,6 +21,7 @@ from horde_policy.sweep.run import Sweep, SweepProgress, run_sweep
 from horde_policy.sweep.shelf import Shelf
 from horde_policy.ui import sweep_desk, sweep_page
 from horde_policy.ui.sweep_desk import SweepJob
+from horde_policy.views.uploads import NOT_KEPT, WHOLE
 from tests.pages.conftest import App
 from tests.unit.sweep.made import made_frame
 
@@ -339,6 +340,8 @@ def test_a_link_to_a_sweep_that_is_not_kept_says_so(app: NewApp) -> None:
     shown.assert_well()
     assert "is not kept by this server" in notices(shown)[0]
     assert shown.title == "Sweep"
+    shown.open("sweep", sweep="upload-0123456789abcdef")
+    assert f"sweep='upload-0123456789abcdef' {NOT_KEPT}" in notices(shown)[0]
 
 
 def test_a_folder_that_others_can_write_is_refused(app: NewApp, tmp_path: Path) -> None:
@@ -445,6 +448,8 @@ def test_a_good_upload_is_opened_and_its_link_works_as_long_as_it_is_kept(app: N
     assert shown.title == "Change proposal: ceiling 3,072"
     (key,) = shown.address.get("sweep", [])
     assert key.startswith("upload-")
+    (held,) = shown.test.session_state["uploads.held"]
+    assert (held.kind, held.key, held.name, held.left) == ("sweep", key, "mine.parquet", WHOLE)
     assert "The sweep was not made on this page" in " ".join(plain(c.value) for c in shown.test.caption)
 
 

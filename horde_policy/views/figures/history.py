@@ -3,13 +3,23 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Final
+from typing import Any, Final
 
 import plotly.graph_objects as go
 import polars as pl
 
 from horde_policy.settings import AllowanceSettings
-from horde_policy.views.figures.style import ACCENT, FAINT, STATE_COLOURS, TEXT, Mode, base_figure, legend_below, utc_axis
+from horde_policy.views.figures.style import (
+    ACCENT,
+    FAINT,
+    STATE_COLOURS,
+    TEXT,
+    Mode,
+    base_figure,
+    legend_below,
+    name_axis,
+    utc_axis,
+)
 from horde_policy.views.text import count, escape_plotly, shortened, visible
 from horde_policy.views.words import STATES
 
@@ -34,9 +44,13 @@ class Mark:
     text: str
 
 
-def _times(frame: pl.DataFrame, column: str = "at") -> list[datetime | None]:
-    """Return instants as the wall time of UTC, since Plotly drops the zone."""
-    return frame[column].dt.convert_time_zone("UTC").dt.replace_time_zone(None).to_list()
+def _times(frame: pl.DataFrame) -> list[str]:
+    """Return the instants of ``at`` as the wall time of UTC, since Plotly drops the zone; as the text that it sends anyway.
+
+    >>> _times(pl.DataFrame({"at": [datetime(2026, 11, 29, 12, tzinfo=UTC)]}))
+    ['2026-11-29T12:00:00']
+    """
+    return frame["at"].dt.convert_time_zone("UTC").dt.to_string("%Y-%m-%dT%H:%M:%S%.f").to_list()
 
 
 def _naive(at: datetime) -> datetime:
@@ -109,9 +123,9 @@ def fig_trend(
     _draw_marks(figure, marks, mode)
     if behind:
         legend_below(figure)
-    figure.update_layout(dragmode="select", selectdirection="h")
+    figure.layout.dragmode, figure.layout.selectdirection = "select", "h"
     utc_axis(figure)
-    figure.update_yaxes(title={"text": "free output allowance (tokens)"}, range=[0, settings.ceiling_tokens * 1.12])
+    name_axis(figure.layout.yaxis, "free output allowance (tokens)", [0, settings.ceiling_tokens * 1.12])
     return figure
 
 
@@ -165,9 +179,10 @@ def fig_states(frame: pl.DataFrame, mode: Mode, *, gaps: pl.DataFrame | None = N
     _draw_gaps(figure, gaps, mode)
     _draw_marks(figure, marks, mode)
     legend_below(figure, rows=2)
-    figure.update_layout(hovermode="x unified", dragmode="select", selectdirection="h")
+    figure.layout.hovermode, figure.layout.dragmode, figure.layout.selectdirection = "x unified", "select", "h"
     utc_axis(figure)
-    figure.update_yaxes(title={"text": "models"}, rangemode="tozero")
+    name_axis(figure.layout.yaxis, "models")
+    figure.layout.yaxis.rangemode = "tozero"
     return figure
 
 
@@ -196,17 +211,23 @@ def _broken(frame: pl.DataFrame, gaps: pl.DataFrame | None) -> pl.DataFrame:
 
 
 def _draw_gaps(figure: go.Figure, gaps: pl.DataFrame | None, mode: Mode) -> None:
-    for row in () if gaps is None else gaps.iter_rows(named=True):
-        figure.add_vrect(
-            x0=_naive(row["from"]), x1=_naive(row["to"]), line_width=0, fillcolor=FAINT[mode], opacity=0.18, layer="above"
-        )
+    if gaps is None:
+        return
+    look = {"fillcolor": FAINT[mode], "opacity": 0.18, "layer": "above"}
+    figure.layout.shapes += tuple(_upright_band(start, end, **look) for start, end in gaps.select("from", "to").iter_rows())
+
+
+def _upright_band(start: datetime, end: datetime, **look: Any) -> go.layout.Shape:
+    """Return what Plotly's ``add_vrect`` adds, without its comparing of the whole layout."""
+    across = {"xref": "x", "yref": "y domain", "y0": 0, "y1": 1}
+    return go.layout.Shape(type="rect", x0=_naive(start), x1=_naive(end), line={"width": 0}, **across, **look)
 
 
 def _draw_marks(figure: go.Figure, marks: Sequence[Mark], mode: Mode) -> None:
     for mark in marks:
         at = _naive(mark.at)
         if mark.to is not None:
-            figure.add_vrect(x0=at, x1=_naive(mark.to), line_width=0, fillcolor=ACCENT[mode], opacity=0.12)
+            figure.layout.shapes += (_upright_band(mark.at, mark.to, fillcolor=ACCENT[mode], opacity=0.12),)
         figure.add_shape(
             type="line", x0=at, x1=at, y0=0, y1=1, yref="paper", line={"width": 1, "dash": "dot", "color": TEXT[mode]}
         )

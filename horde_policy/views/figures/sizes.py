@@ -6,7 +6,18 @@ import plotly.graph_objects as go
 
 from horde_policy.board.detail import SizeStep
 from horde_policy.settings import AllowanceSettings
-from horde_policy.views.figures.style import ACCENT, FAINT, STATE_COLOURS, TEXT, Mode, base_figure, draw_beneath, legend_below
+from horde_policy.views.figures.style import (
+    ACCENT,
+    FAINT,
+    STATE_COLOURS,
+    TEXT,
+    Mode,
+    base_figure,
+    draw_beneath,
+    draw_upright,
+    legend_below,
+    name_axis,
+)
 from horde_policy.views.text import count
 from horde_policy.views.words import STATES
 
@@ -63,16 +74,10 @@ def fig_sizes(
             _draw_step(figure, step, end, mode)
     if largest_free_tokens is not None:
         _draw_largest(figure, largest_free_tokens, end, mode)
-    figure.add_vline(
-        x=asked_tokens,
-        line={"width": 1, "dash": "dot", "color": FAINT[mode]},
-        annotation_text=f"asked {count(asked_tokens)}",
-        annotation_position="top right",
-        annotation_font={"size": 11, "color": FAINT[mode]},
-    )
+    draw_upright(figure, asked_tokens, colour=FAINT[mode], label=f"asked {count(asked_tokens)}")
     _draw_key(figure)
-    figure.update_xaxes(title={"text": "size asked for (tokens)"}, range=[0, end])
-    figure.update_yaxes(title={"text": "free output allowance (tokens)"}, range=[0, settings.ceiling_tokens * 1.12])
+    name_axis(figure.layout.xaxis, "size asked for (tokens)", [0, end])
+    name_axis(figure.layout.yaxis, "free output allowance (tokens)", [0, settings.ceiling_tokens * 1.12])
     return figure
 
 

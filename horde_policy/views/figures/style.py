@@ -26,9 +26,10 @@ __all__ = [
     "Mode",
     "base_figure",
     "draw_beneath",
-    "draw_mark_above",
     "draw_marks",
+    "draw_upright",
     "legend_below",
+    "name_axis",
     "utc_axis",
 ]
 
@@ -84,17 +85,54 @@ def base_figure(*, height_px: int = 320) -> go.Figure:
     >>> base_figure(height_px=200).layout.height
     200
     """
-    figure = go.Figure()
-    figure.update_layout(
-        height=height_px,
-        margin={"l": 8, "r": 8, "t": 24, "b": 8},
-        showlegend=False,
-        hovermode="closest",
-        dragmode=False,
-        xaxis={"showgrid": False, "zeroline": False, "automargin": True},
-        yaxis={"zeroline": False, "automargin": True},
+    # Whole, or property by property: Plotly's ``update_…`` compare every path with the template's, milliseconds a call.
+    return go.Figure(
+        layout={
+            "height": height_px,
+            "margin": {"l": 8, "r": 8, "t": 24, "b": 8},
+            "showlegend": False,
+            "hovermode": "closest",
+            "dragmode": False,
+            "xaxis": {"showgrid": False, "zeroline": False, "automargin": True},
+            "yaxis": {"zeroline": False, "automargin": True},
+        }
     )
-    return figure
+
+
+def name_axis(axis: Any, title: str, span: Sequence[float] | None = None) -> None:
+    """Name an axis, and set what it spans; null leaves it to the data.
+
+    >>> figure = base_figure()
+    >>> name_axis(figure.layout.xaxis, "estimated wait (s)", [0, 300])
+    >>> figure.layout.xaxis.title.text, figure.layout.xaxis.range
+    ('estimated wait (s)', (0, 300))
+    """
+    axis.title.text = title
+    if span is not None:
+        axis.range = span
+
+
+def draw_upright(figure: go.Figure, at: float, *, colour: str, label: str = "", **placed: Any) -> None:
+    """Draw a dotted line across the plot at a place of the axis x; its label stands right of its top unless ``placed`` elsewhere.
+
+    What Plotly's ``add_vline`` draws, in a twentieth of its time.
+
+    >>> figure, theirs = base_figure(), base_figure()
+    >>> draw_upright(figure, 60.0, colour="#4d5967", label="full wait")
+    >>> _ = theirs.add_vline(
+    ...     60.0, line={"width": 1, "dash": "dot", "color": "#4d5967"}, annotation_text="full wait",
+    ...     annotation_position="top right", annotation_font={"size": 11, "color": "#4d5967"},
+    ... )
+    >>> figure == theirs
+    True
+    """
+    line = {"width": 1, "dash": "dot", "color": colour}
+    across = {"xref": "x", "yref": "y domain"}
+    figure.layout.shapes += (go.layout.Shape(type="line", x0=at, x1=at, y0=0, y1=1, line=line, **across),)
+    if label:
+        place = {"x": at, "y": 1, "xanchor": "left", "yanchor": "top", **across, **placed}
+        font = {"size": 11, "color": colour}
+        figure.layout.annotations += (go.layout.Annotation(text=label, showarrow=False, font=font, **place),)
 
 
 LEGEND_ROW_PX = 26
@@ -115,7 +153,9 @@ def legend_below(figure: go.Figure, *, rows: int = 1) -> None:
     place = {"orientation": "h", "yref": "container", "y": 0, "yanchor": "bottom", "x": 0, "xanchor": "left"}
     # wide enough to tell one pattern of dashes from another
     look = {"traceorder": "normal", "font": {"size": 12}, "itemwidth": 40}
-    figure.update_layout(showlegend=True, legend=place | look, height=(figure.layout.height or 320) + LEGEND_ROW_PX * rows)
+    figure.layout.showlegend = True
+    figure.layout.legend = place | look
+    figure.layout.height = (figure.layout.height or 320) + LEGEND_ROW_PX * rows
 
 
 def draw_beneath(
@@ -133,7 +173,8 @@ def draw_beneath(
     [('other', True), ('own', False)]
     """
     if not figure.layout.showlegend:
-        figure.update_traces(showlegend=False)
+        for trace in figure.data:
+            trace.showlegend = False
         legend_below(figure)
     line = {"color": FAINT[mode], "width": 1.4, "dash": dash}
     figure.add_scatter(x=x, y=y, mode="lines", name=name, line=line, hovertemplate=hover, showlegend=True, legendrank=1001)
@@ -146,20 +187,6 @@ MARK_ROW_PX = 14
 
 MARKS_APART = 0.35
 """The labels of both marks have room between them where the full wait is less than this share of the floor wait."""
-
-
-def draw_mark_above(figure: go.Figure, text: str, at: float, mode: Mode, *, row: int, colour: str = "") -> None:
-    """Draw one labelled line across the plot; its label stands over the plot, in the row ``row`` counted from its top edge."""
-    figure.add_vline(
-        x=at,
-        line={"width": 1, "dash": "dot", "color": colour or FAINT[mode]},
-        annotation_text=text,
-        annotation_font={"size": 11, "color": FAINT[mode]},
-        annotation_position="top right",
-        annotation_xanchor="left",
-        annotation_yanchor="bottom",
-        annotation_yshift=row * MARK_ROW_PX,
-    )
 
 
 def draw_marks(
@@ -181,24 +208,22 @@ def draw_marks(
     >>> [note.text for note in figure.layout.annotations]
     ['full wait 60 s', 'floor wait 300 s']
     """
-    for word, at_s, anchor in (
-        ("full wait", settings.wait_full_s, "left"),
-        ("floor wait", settings.wait_floor_s, "left"),
-    ):
-        line = {"width": 1, "dash": "dot", "color": FAINT[mode]}
-        label = {
-            "annotation_text": f"{word} {seconds(at_s)}",
-            "annotation_font": {"size": 11, "color": FAINT[mode]},
-        }
-        if axis == "x" and above:
-            draw_mark_above(figure, f"{word} {seconds(at_s)}", scale(at_s), mode, row=1 if word == "full wait" else 0)
-        elif axis == "x":
+    marks = (("full wait", settings.wait_full_s), ("floor wait", settings.wait_floor_s))
+    for word, at_s in marks:
+        label = f"{word} {seconds(at_s)}"
+        if axis == "y":
+            line = {"width": 1, "dash": "dot", "color": FAINT[mode]}
+            font = {"size": 11, "color": FAINT[mode]}
+            place = scale(at_s)
+            figure.add_hline(y=place, line=line, annotation_position="top left", annotation_text=label, annotation_font=font)
+            continue
+        if above:
+            placed = {"yanchor": "bottom", "yshift": MARK_ROW_PX if word == "full wait" else 0}
+        else:
             # Before its line, where both labels have room between the lines: on a phone the axis may end close behind it.
             before = word == "floor wait" and settings.wait_full_s < MARKS_APART * settings.wait_floor_s
-            side = "right" if before else anchor
-            figure.add_vline(x=scale(at_s), line=line, annotation_position="top right", annotation_xanchor=side, **label)
-        else:
-            figure.add_hline(y=scale(at_s), line=line, annotation_position="top left", **label)
+            placed = {"xanchor": "right" if before else "left"}
+        draw_upright(figure, scale(at_s), colour=FAINT[mode], label=label, **placed)
 
 
 def utc_axis(figure: go.Figure, *, title: str = "time (UTC)") -> None:
@@ -209,4 +234,5 @@ def utc_axis(figure: go.Figure, *, title: str = "time (UTC)") -> None:
     >>> figure.layout.xaxis.title.text
     'time (UTC)'
     """
-    figure.update_xaxes(title={"text": title}, type="date", hoverformat="%d %b %Y %H:%M:%S UTC")
+    axis = figure.layout.xaxis
+    axis.title.text, axis.type, axis.hoverformat = title, "date", "%d %b %Y %H:%M:%S UTC"

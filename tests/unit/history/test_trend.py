@@ -15,7 +15,7 @@ from horde_policy.frames.snapshot import Snapshot
 from horde_policy.history.fleet_span import load_span
 from horde_policy.history.reading import snapshot_at
 from horde_policy.history.store import KEYFRAME_EVERY_POLLS, HistoryStore
-from horde_policy.history.trend import TREND_ROWS, trend, trends
+from horde_policy.history.trend import TREND_ROWS, size_class, trend, trends
 from horde_policy.settings import AllowanceSettings
 from tests.unit.history.churn import MODELS, START, changing
 from tests.unit.policy import strategies as some
@@ -105,6 +105,34 @@ def test_any_request_over_any_range_is_the_board(
     found = trend(span, request_models, in_force, max_length=size, context_tokens=context)
     assert found.height == min(length + 1, POLLS - first)
     assert found.rows(named=True) == boards(looks, found, request_models, in_force, size, context)
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    request_models=st.sampled_from(REQUESTS),
+    size=st.integers(1, 16_384),
+    context=st.sampled_from([1, 2048, 8193]),
+    first=st.data(),
+)
+def test_what_a_size_meets_is_what_the_largest_of_its_class_meets(
+    store: HistoryStore, request_models: tuple[str, ...], size: int, context: int, first: st.DataObject
+) -> None:
+    start = START + timedelta(seconds=30 * first.draw(st.integers(0, POLLS - 1)))
+    span = load_span(store, start, start + timedelta(minutes=15), with_horde_wide=True)
+    largest = size_class(span, size, context)
+    assert largest >= size
+    found = trend(span, request_models, AllowanceSettings(), max_length=size, context_tokens=context)
+    assert found.equals(trend(span, request_models, AllowanceSettings(), max_length=largest, context_tokens=context))
+
+
+def test_the_classes_of_sizes_are_as_few_as_the_declared_sizes(store: HistoryStore) -> None:
+    """One size more than a class's largest is met by fewer workers, so it has another class."""
+    span = load_span(store, START, START + timedelta(days=1), with_horde_wide=True)
+    declared = sorted({int(size) for size in span.profiles.sizes(2048)} - {0})
+    assert len(declared) > 2
+    assert {size_class(span, size, 2048) for size in range(1, 16_385)} == {*declared, 16_384}
+    with pytest.raises(InputError, match="whole number"):
+        size_class(span, 0, 2048)
 
 
 def test_a_range_read_for_one_model_gives_the_same_without_the_worst_wait(store: HistoryStore) -> None:

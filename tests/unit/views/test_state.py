@@ -24,7 +24,7 @@ BASE = AllowanceSettings()
 
 
 def test_every_field_but_the_settings_has_its_parameter() -> None:
-    elsewhere = {"settings", "tried", "sweep", "budget", "replay"}
+    elsewhere = {"first_source", "settings", "tried", "sweep", "budget", "replay"}
     assert {p.field for p in PARAMETERS} | elsewhere == {f.name for f in fields(ViewState)}
     settings = [*SETTING_PARAMETERS, *TRIED_PARAMETERS, *SWEEP_NAMES, *BUDGET_NAMES, *REPLAY_NAMES]
     assert len({p.name for p in PARAMETERS} | set(settings)) == len(PARAMETERS) + len(settings)
@@ -179,6 +179,16 @@ def test_nothing_in_an_address_raises(query: dict[str, list[str]]) -> None:
     assert again == state
     assert more == ()
     assert all(len(note) < 400 for note in notes)
+
+
+def test_a_deployments_first_source_needs_no_name_and_the_demo_then_has_one() -> None:
+    state, notes = parse_view_state({}, BASE, "url")
+    assert (state.source, notes) == ("url", ())
+    assert state.query(BASE) == {}
+    demo = state.changed(source="demo")
+    assert demo.query(BASE) == {"source": ["demo"]}
+    assert demo.shared_query(BASE) == {"source": ["demo"]}
+    assert parse_view_state(demo.query(BASE), BASE, "url")[0] == demo
 
 
 def test_a_link_to_another_page_carries_what_all_pages_share() -> None:

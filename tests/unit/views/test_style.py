@@ -107,7 +107,8 @@ def test_every_figures_legend_is_the_one_below_the_plot() -> None:
         path.name
         for path in figures.glob("*.py")
         for node in ast.walk(ast.parse(path.read_text("utf-8")))
-        if isinstance(node, ast.keyword) and node.arg == "legend"
+        if (isinstance(node, ast.keyword) and node.arg == "legend")
+        or (isinstance(node, ast.Attribute) and node.attr == "legend" and isinstance(node.ctx, ast.Store))
     }
     assert placed == {"style.py"}
     figure = base_figure(height_px=200)
