@@ -17,7 +17,7 @@ from horde_policy.views.figures.style import (
     TEXT,
     Mode,
     base_figure,
-    draw_upright,
+    draw_mark_above,
     legend_below,
     utc_axis,
 )
@@ -198,9 +198,7 @@ def fig_waits(runs: Runs, *, requester: str | None, outcome: str | None, mode: M
     marks = marks_of([run for run, _ in runs], opened) if runs else []
     # over the plot, each in a row of its own: the curves reach its top, and on a phone two labels in one row overlap
     for row, (text, at_s, place) in enumerate(sorted(marks, key=itemgetter(1), reverse=True)):
-        draw_upright(figure, at_s, colour=FAINT[mode], label=text, yanchor="bottom", yshift=row * MARK_ROW_PX)
-        if place:
-            figure.layout.shapes[-1].line.color = RUN_COLOURS[mode][place]
+        draw_mark_above(figure, text, at_s, mode, row=row, colour=RUN_COLOURS[mode][place] if place else "")
     for label in figure.layout.annotations:
         if label.x > BIN_S * LAST_BIN / 2:
             label.xanchor = "right"  # near the edge it would be cut off

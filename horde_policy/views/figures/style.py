@@ -26,6 +26,7 @@ __all__ = [
     "Mode",
     "base_figure",
     "draw_beneath",
+    "draw_mark_above",
     "draw_marks",
     "draw_upright",
     "legend_below",
@@ -112,7 +113,7 @@ def name_axis(axis: Any, title: str, span: Sequence[float] | None = None) -> Non
         axis.range = span
 
 
-def draw_upright(figure: go.Figure, at: float, *, colour: str, label: str = "", **placed: Any) -> None:
+def draw_upright(figure: go.Figure, at: float, *, colour: str, label: str = "", label_colour: str = "", **placed: Any) -> None:
     """Draw a dotted line across the plot at a place of the axis x; its label stands right of its top unless ``placed`` elsewhere.
 
     What Plotly's ``add_vline`` draws, in a twentieth of its time.
@@ -131,7 +132,7 @@ def draw_upright(figure: go.Figure, at: float, *, colour: str, label: str = "", 
     figure.layout.shapes += (go.layout.Shape(type="line", x0=at, x1=at, y0=0, y1=1, line=line, **across),)
     if label:
         place = {"x": at, "y": 1, "xanchor": "left", "yanchor": "top", **across, **placed}
-        font = {"size": 11, "color": colour}
+        font = {"size": 11, "color": label_colour or colour}
         figure.layout.annotations += (go.layout.Annotation(text=label, showarrow=False, font=font, **place),)
 
 
@@ -189,6 +190,19 @@ MARKS_APART = 0.35
 """The labels of both marks have room between them where the full wait is less than this share of the floor wait."""
 
 
+def draw_mark_above(figure: go.Figure, text: str, at: float, mode: Mode, *, row: int, colour: str = "") -> None:
+    """Draw one labelled line across the plot; its label stands over the plot, in the row ``row`` counted from its top edge."""
+    draw_upright(
+        figure,
+        at,
+        colour=colour or FAINT[mode],
+        label=text,
+        label_colour=FAINT[mode],
+        yanchor="bottom",
+        yshift=row * MARK_ROW_PX,
+    )
+
+
 def draw_marks(
     figure: go.Figure,
     settings: AllowanceSettings,
@@ -218,12 +232,11 @@ def draw_marks(
             figure.add_hline(y=place, line=line, annotation_position="top left", annotation_text=label, annotation_font=font)
             continue
         if above:
-            placed = {"yanchor": "bottom", "yshift": MARK_ROW_PX if word == "full wait" else 0}
+            draw_mark_above(figure, label, scale(at_s), mode, row=1 if word == "full wait" else 0)
         else:
             # Before its line, where both labels have room between the lines: on a phone the axis may end close behind it.
             before = word == "floor wait" and settings.wait_full_s < MARKS_APART * settings.wait_floor_s
-            placed = {"xanchor": "right" if before else "left"}
-        draw_upright(figure, scale(at_s), colour=FAINT[mode], label=label, **placed)
+            draw_upright(figure, scale(at_s), colour=FAINT[mode], label=label, xanchor="right" if before else "left")
 
 
 def utc_axis(figure: go.Figure, *, title: str = "time (UTC)") -> None:
