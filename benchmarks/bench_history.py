@@ -69,14 +69,15 @@ def churning_horde(polls: int, seed: int) -> Iterator[Snapshot]:
     """Yield synthetic snapshots with the churn that the issue states."""
     rng = random.Random(seed)
     fleet = [_joining(rng, number) for number in range(WORKERS_ONLINE)]
-    comes_or_goes = 0.1 * WORKERS_ONLINE * EVERY_S / 3600
+    share = 0.1 * EVERY_S / 3600
     new_speed = EVERY_S / (JOB_S * JOBS_BETWEEN_SPEEDS)
     requests = 0
     performance, totals = Performance(), Totals()
     for poll in range(polls):
-        if rng.random() < comes_or_goes:
+        # of those that are there, against those who might come: so the fleet stays about as large for a month
+        if rng.random() < share * len(fleet):
             fleet.pop(rng.randrange(len(fleet)))
-        if rng.random() < comes_or_goes:
+        if rng.random() < share * WORKERS_ONLINE:
             fleet.append(_joining(rng, poll))
         for worker in fleet:
             if rng.random() < new_speed:

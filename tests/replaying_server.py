@@ -14,6 +14,7 @@ import argparse
 import contextlib
 import json
 import socket
+import sys
 import threading
 from collections import Counter
 from collections.abc import Iterable
@@ -115,6 +116,14 @@ class Recording:
         return as_json(200, [model for model in models if model["name"] == name])
 
 
+class Listening(ThreadingHTTPServer):
+    """Listens; a client that was killed is no news."""
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        if not isinstance(sys.exc_info()[1], ConnectionError):
+            super().handle_error(request, client_address)
+
+
 class ReplayingServer:
     """Serves a recorded folder on a free loopback port, from its own threads.
 
@@ -135,7 +144,7 @@ class ReplayingServer:
         self.extra_headers: dict[str, str] = {}
         self.date: str | None = None
         self.folder = Path(folder)
-        self._server = ThreadingHTTPServer(("127.0.0.1", port), type("Answerer", (Answerer,), {"replaying": self}))
+        self._server = Listening(("127.0.0.1", port), type("Answerer", (Answerer,), {"replaying": self}))
         self._server.daemon_threads = True
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from horde_policy.budget.holding import Hold, Settlement, hold_of_row
-from horde_policy.budget.money import MAX_PICO, to_usd
+from horde_policy.budget.money import MAX_PICO, money_column
 from horde_policy.budget.prices import Price
 from horde_policy.budget.refusal import Refusal, WindowState, refusal_of
 from horde_policy.budget.reservation import Reservation
@@ -237,9 +237,8 @@ class Books:
             return replace(_settlement(found, found.state, outcome), cost_pico=counted, again=True)
         refused = {"state": outcome.state, "cost_pico": outcome.cost_pico, "flags": list(outcome.flags)}
         session.rows(self.do.dispute, p_hold_id=found.hold_id, p_now=now_us, p_refused=json.dumps(refused))
-        return Conflict(
-            f"has ended as {found.state} with ${to_usd(counted):f}, not as {outcome.state} with ${to_usd(outcome.cost_pico):f}"
-        )
+        there, told = money_column([counted, outcome.cost_pico])
+        return Conflict(f"has ended as {found.state} with {there}, not as {outcome.state} with {told}")
 
     def release_by_hand(self, session: Session, request_id: str, attempt: int) -> Settlement | Conflict:
         """Give back the money of an expired hold."""
@@ -272,7 +271,7 @@ class Books:
             return Conflict("cannot hold more: it is not open")
         more_pico = reservation.hold_pico - found.hold_pico
         if more_pico < 0:
-            return Conflict(f"holds ${to_usd(found.hold_pico):f} already: a hold never shrinks")
+            return Conflict(f"holds {money_column([found.hold_pico])[0]} already: a hold never shrinks")
         for price in reservation.prices:
             self.store_price(session, price)
         session.rows(

@@ -6,6 +6,7 @@ per million tokens come to. A hold is rounded up to a whole pico-dollar, a cost 
 """
 
 import re
+from collections.abc import Sequence
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 
 from horde_policy.errors import InputError
@@ -16,6 +17,7 @@ __all__ = [
     "MAX_PICO",
     "PICO_PER_USD",
     "decimal_of",
+    "money_column",
     "money_text",
     "pico_half_even",
     "pico_up",
@@ -93,7 +95,7 @@ def to_pico(amount_usd: object, what: str, where: str = "", *, most: int = MAX_P
     if scaled != pico:
         raise InputError(what, where, str(amount_usd), "must have at most 12 decimals")
     if pico > most:
-        raise InputError(what, where, str(amount_usd), f"must be at most {to_usd(most):f} dollars")
+        raise InputError(what, where, str(amount_usd), f"must be at most {money_text(most)}")
     return pico
 
 
@@ -129,7 +131,10 @@ def pico_half_even(atto: int) -> int:
 
 
 def money_text(pico: int, *, decimals: int = 0) -> str:
-    """Return an amount as people read it: rounded half up to four decimals, more where four would show nothing.
+    """Return an amount as people read it, on pages, in sentences and on the command line: the one way to write money.
+
+    Rounded half up to four decimals, more where four would show nothing. What must add up to the eye is :func:`money_column`;
+    files and JSON for machines hold the exact decimal (:func:`to_usd`), and a price reads as its table states it.
 
     Amounts from 1,000 dollars have two decimals; a positive amount that four decimals would show as zero keeps two
     significant digits, so that a budget of less than a cent never reads "$0.00 of $0.00". ``decimals`` asks for at least so many.
@@ -145,3 +150,16 @@ def money_text(pico: int, *, decimals: int = 0) -> str:
         rounded = amount.quantize(Decimal(1).scaleb(-digits), rounding=ROUND_HALF_UP, context=EXACT)
         rounded = EXACT.normalize(rounded)
     return f"{'−' if pico < 0 else ''}${rounded:,f}"
+
+
+def money_column(amounts: Sequence[int]) -> list[str]:
+    """Return amounts that are added up or compared, all to the decimals of the finest: the sum is seen to be the sum.
+
+    >>> money_column([78_000_000, 61_440_000_000, 61_518_000_000])
+    ['$0.000078', '$0.061440', '$0.061518']
+    >>> money_column([500_000_000_000])
+    ['$0.5000']
+    """
+    exact = (to_usd(abs(pico)).as_tuple().exponent for pico in amounts)
+    decimals = max((-place for place in exact if isinstance(place, int)), default=0)
+    return [money_text(pico, decimals=max(decimals, 4)) for pico in amounts]

@@ -17,7 +17,7 @@ from horde_policy.budget.body import api_of_route, read_request
 from horde_policy.budget.bound import Certain, Declared, InputAssumption, Measured, bound_without_count, gap_ratio, worst_case
 from horde_policy.budget.holding import Hold
 from horde_policy.budget.ledger import Ledger
-from horde_policy.budget.money import money_text, to_usd
+from horde_policy.budget.money import money_column, money_text, to_pico, to_usd
 from horde_policy.budget.price_table import PriceTable, load_prices
 from horde_policy.budget.reservation import DEFAULT_OUTPUT_TOKENS, Reservation, reserve_cost
 from horde_policy.cli.parquet_output import check_parquet_path, write_parquet
@@ -341,11 +341,13 @@ def _print_status(name: str, budgets: list[BudgetStatus], audit: Audit, unwritte
 def _print_explanation(found: dict[str, Any]) -> None:
     console = _console()
     console.print(f"{escape(found['model'])} ({found['api']}), price {escape(found['price'])}")
-    table = _table("", "tokens", "$ per million", "$")
+    table = _table("", "tokens", "$ per million", "amount")
     table.add_column("", overflow="fold")
-    for line in found["lines"]:
+    lines = found["lines"]
+    amounts = money_column([to_pico(line["usd"], "hold") for line in lines])
+    for line, amount in zip(lines, amounts, strict=True):
         tokens = "" if line["tokens"] is None else f"{line['tokens']:,}"
-        table.add_row(line["label"], tokens, line["usd_per_million"] or "", line["usd"], escape(line["note"]))
+        table.add_row(line["label"], tokens, line["usd_per_million"] or "", amount, escape(line["note"]))
     console.print(table)
     from horde_policy.views.budget_words import shape_sentence
 
@@ -362,7 +364,8 @@ def _print_explanation(found: dict[str, Any]) -> None:
         ratio = Decimal(found["overspend_per_limit"]).quantize(Decimal("0.01"), ROUND_UP)
         console.print(f"without a count of requests: at most {ratio} times the limit over, for its output")
     if found.get("bound_without_count_usd") is not None:
-        console.print(f"with that limit: at most ${found['bound_without_count_usd']} over, for its output")
+        bound = money_text(to_pico(found["bound_without_count_usd"], "bound"))
+        console.print(f"with that limit: at most {bound} over, for its output")
 
 
 def _console() -> Console:

@@ -16,8 +16,10 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from horde_policy.cli.parquet_output import check_parquet_path, print_notes, write_parquet
 from horde_policy.cli.replay_options import FleetOption, MoveOption
 from horde_policy.cli.settings_option import SetOption, SettingsOption
+from horde_policy.cli.warming import compiled
 from horde_policy.imports.replay_inputs import ReplayInput, absence_notes, load_fleet, load_traffic
 from horde_policy.replay.engine import replay as replayed
+from horde_policy.replay.engine import warm_up
 from horde_policy.replay.fleets import Fleet, moved_to
 from horde_policy.replay.score import summary
 from horde_policy.replay.sent import sent_requests
@@ -54,6 +56,7 @@ def replay(
     absent = absence_notes(sent.frame, workers.frame)
     lost = unserved(sent.frame, workers.frame)
     unasked = unserved_notes(sent.frame.height, lost) if workers.frame.height else ()
+    compiled(warm_up)
     with _progress() as told:
         run = replayed(sent.frame, workers.frame, in_force, progress=told)
     figures = summary(sent_requests(run, sent.frame, workers.frame, in_force), sent.frame, in_force)

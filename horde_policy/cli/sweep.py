@@ -21,6 +21,7 @@ from horde_policy.cli.parquet_output import check_not_input, check_parquet_path,
 from horde_policy.cli.replay_options import FleetOption, MoveOption
 from horde_policy.cli.settings_option import SetOption, SettingsOption
 from horde_policy.cli.traffic_options import ModelsFromOption, weights_for
+from horde_policy.cli.warming import compiled
 from horde_policy.clock import SystemClock
 from horde_policy.errors import InputError, Problem
 from horde_policy.imports.replay_inputs import absence_notes
@@ -37,6 +38,8 @@ from horde_policy.sweep.proposal import Proposal, propose
 from horde_policy.sweep.run import Pool, Sweep, SweepProgress, Threads, run_sweep
 from horde_policy.sweep.sentences import parse_constraint, parse_objective
 from horde_policy.sweep.stage import check_plan, day_starts
+from horde_policy.sweep.unserved import UNSERVED, unserved_of_stamp
+from horde_policy.sweep.warm import warm_up_sweep
 from horde_policy.views.proposal import proposal_html, proposal_markdown
 from horde_policy.views.proposal_words import caveat_sentence, headline, summary_sentences
 from horde_policy.views.sweep_words import constraint_words, days_words, objective_words
@@ -124,6 +127,8 @@ def sweep(
     problems = (*inputs.trace.problems, *absence_notes(inputs.trace.frame, inputs.fleet), *_unserved(inputs))
     print_notes([*(f"{p.level}: {p.subject}: {p.text}" for p in problems), *_plan_notes(wanted)])
     parts = Parts(out.with_name(f"{out.name}.parts"))
+    if dask is None:  # a cluster's workers compile for themselves
+        compiled(warm_up_sweep)
     with _cancelling() as cancel, _progress() as told:
         found = run_sweep(inputs, wanted, pool=pool, parts=parts, progress=_resuming(told, parts), cancel=cancel)
     if found.frame.is_empty():
@@ -292,7 +297,7 @@ def _tell(found: Sweep, question: Question, path: Path | None, *, as_json: bool)
     for sentence in summary_sentences(proposed):
         print(sentence)
     for caveat in proposed.caveats:
-        if caveat.code == "partial":
+        if caveat.code in ("partial", "unserved_models"):
             print(caveat_sentence(caveat.code, caveat.facts)[0])
     for line in proposed.environment:
         print(line.line)
@@ -316,6 +321,7 @@ def _as_data(found: Sweep, answer: Judgement, proposed: Proposal | None) -> dict
     data: dict[str, Any] = {
         "points": answer.points.height,
         "dropped": dict(found.stamp["dropped"]),
+        UNSERVED: unserved_of_stamp(found.stamp),
         "objectives": [str(objective) for objective in answer.question.objectives],
         "constraints": [str(constraint) for constraint in answer.question.constraints],
         "chosen_days": list(answer.chosen_days),

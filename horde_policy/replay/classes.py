@@ -247,14 +247,23 @@ def _only_classes(bases: Bases, classes: Classes, fleet: Fleet, count: int, requ
     )  # fmt: skip
 
 
+def _sizes(column: pl.Series) -> Int16s:
+    """Return sizes as small numbers, those above the largest cut to it; chunk by chunk, so that no wide copy is made."""
+    sizes = np.empty(len(column), np.int16)
+    at = 0
+    for chunk in column.get_chunks():
+        np.minimum(chunk.to_numpy(), MAX_LENGTH_LIMIT_TOKENS, out=sizes[at : at + len(chunk)], casting="unsafe")
+        at += len(chunk)
+    return sizes
+
+
 def _classified(bases: Bases, fleet: Fleet, base_of: Int32s, sent: pl.DataFrame) -> tuple[Classes, int, Requests]:
     """Return the classes, their number, and the requests with their sizes, flags, context levels and classes."""
-    small = pl.Int16
     requests = blank(
         Requests,
         flags=_flag_bits(sent),
-        asked=_shared(sent["max_length"].cast(small)),
-        output=_shared(sent["output_tokens"].clip(upper_bound=MAX_LENGTH_LIMIT_TOKENS).cast(small)),
+        asked=_sizes(sent["max_length"]),
+        output=_sizes(sent["output_tokens"]),
         context_level=np.zeros(sent.height, np.int32),
         cls=np.zeros(sent.height, np.int32),
     )
@@ -285,10 +294,12 @@ def prepare(traffic: pl.DataFrame, fleet: pl.DataFrame) -> World:
         A value or a column breaks a rule of ``replay.md``, "Inputs".
     """
     ids, sent, fleet = request_ids(traffic), normalised_requests(traffic), normalised_fleet(fleet)
-    created = sent["created"].to_physical().to_numpy()
+    created = _shared(sent["created"])
     in_order = bool((created[1:] >= created[:-1]).all())
     order = None if in_order else np.argsort(created, kind="stable")
-    sent = sent if order is None else sent[order]
+    if order is not None:
+        sent = sent[order]
+        created = _shared(sent["created"])
     names = fleet["models"].explode(empty_as_null=False).unique().sort().to_list()
     arrays = _fleet_arrays(fleet, names)
     owner = np.repeat(np.arange(fleet.height, dtype=np.int32), np.diff(arrays.model_start))
@@ -296,12 +307,13 @@ def prepare(traffic: pl.DataFrame, fleet: pl.DataFrame) -> World:
     base_of, starts, listed = assign_bases(*_model_codes(sent["models"], names), len(names))
     bases = _bases(starts, listed, arrays, len(names), by_model)
     classes, count, requests = _classified(bases, arrays, base_of, sent)
+    del base_of
     classes, group = _merged(bases, classes, count, arrays, by_model)
     return World(
         request_id=ids,
         worker_id=fleet["worker_id"],
         order=order,
-        created=_shared(sent["created"]),
+        created=created,
         priority=_shared(sent["priority"]),
         context_level=requests.context_level,
         output=requests.output,

@@ -3,21 +3,17 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import Literal
 
 from horde_policy.errors import InputError
 from horde_policy.units import MAX_LENGTH_LIMIT_TOKENS
 
-__all__ = ["CLIENT_SIZES", "LADDER", "FillRule", "MaxLengthRule"]
+__all__ = ["CLIENT_SIZES", "LADDER", "FillRule"]
 
 LADDER = (80, 150, 256, 512, 1024, 2048, 4096, 8192, 16384)
 """Output sizes that front-ends offer; a request asks the smallest that holds its answer."""
 
 CLIENT_SIZES = (256, 512, 1024, 2048, 4096)
 """What people set once in a front-end."""
-
-MaxLengthRule = Literal["tight", "ladder", "service_cap", "client_setting"]
-ModelsRule = Literal["any", "weighted", "mapped"]
 
 MAX_LENGTH_RULES = ("tight", "ladder", "service_cap", "client_setting")
 MODELS_RULES = ("any", "weighted", "mapped")

@@ -40,8 +40,6 @@ __all__ = ["RULES", "more_room", "new_state"]
 RULES = ("allowance", "old", "jobs", "everyone_free", "no_one_free")
 CLIENTS = {"leave": LEAVE, "resend": RESEND, "return": RETURN}
 
-CACHED_PER_BASE = ("changed", "stamp", "pos", "listed", "most", "seats", "seats_count")
-
 MOST_COUNTED = 1 << 24
 COUNT_SHIFT = 38
 """So many requests of the largest size have fewer tokens than 1 << 38, and their count fits above."""

@@ -1,6 +1,7 @@
 """The sources that are configured: the demo, the public AI Horde, ``HORDE_URL``, recorded folders. None comes from a page.
 
-Configuration is the environment and the secrets file, both as arguments. Listing sources opens nothing and asks nothing.
+Configuration is the environment and the secrets file, both as arguments. Listing sources asks nothing, and opens of a recorded
+folder no more than what it is called.
 """
 
 import logging
@@ -16,7 +17,7 @@ from horde_policy.errors import ConfigError, InputError, Problem
 from horde_policy.frames.snapshot import SourceKind
 from horde_policy.sources.demo import BUNDLED_FOLDER, DemoSource
 from horde_policy.sources.horde import HordeClient, LiveSource, api_address, client_agent
-from horde_policy.sources.recorded import RecordedSource, recorded_folders
+from horde_policy.sources.recorded import RecordedSource, recorded_folders, recorded_title
 from horde_policy.sources.source import Source
 
 __all__ = ["DEMO_KEY", "PUBLIC_HORDE", "PUBLIC_KEY", "RECORDED_SETTING", "URL_KEY", "Catalogue", "Entry", "configured_sources"]
@@ -132,7 +133,7 @@ def _live(key: str, title: str, address: str, setting: str, *, clock: Clock, age
 def _recorded(folder: Path, taken: set[str]) -> Entry:
     name = folder.resolve().name
     key = _slug(f"recorded-{name}", taken)
-    return Entry(key, name, "recorded", str(folder), lambda: RecordedSource(folder))
+    return Entry(key, recorded_title(folder), "recorded", str(folder), lambda: RecordedSource(folder))
 
 
 def configured_sources(

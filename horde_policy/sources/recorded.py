@@ -17,7 +17,7 @@ from horde_policy.sources.one_model import model_look, named_in
 from horde_policy.sources.parts import PARTS, Part, PartName, assemble, missing, read_part
 from horde_policy.sources.payloads import parse_json
 
-__all__ = ["RecordedSource", "is_recorded_folder", "load_recorded", "recorded_folders", "recorded_model"]
+__all__ = ["RecordedSource", "is_recorded_folder", "load_recorded", "recorded_folders", "recorded_model", "recorded_title"]
 
 ABOUT_FILE = "about.json"
 ONE_MODEL_FILES = "model_single_*.json"
@@ -111,6 +111,21 @@ def _about(folder: Path) -> Mapping[str, Any]:
     if not isinstance(about, dict):
         raise InputError("recorded folder", f"file {ABOUT_FILE}", about, "must be an object with title and synthetic")
     return about
+
+
+def recorded_title(folder: Path) -> str:
+    """Return how a recorded folder is called to people: the title of its ``about.json``, else its name in plain words.
+
+    Nothing else of the folder is read. Of an ``about.json`` that cannot be used the reading of the folder tells.
+
+    >>> recorded_title(Path("recordings/my_horde_2026-11"))
+    'my horde 2026-11'
+    """
+    try:
+        title = _about(folder).get("title")
+    except InputError:
+        title = None
+    return title if isinstance(title, str) and title.strip() else folder.resolve().name.replace("_", " ")
 
 
 def load_recorded(folder: Path | str, *, kind: SourceKind = "recorded") -> Snapshot:

@@ -16,6 +16,7 @@ from horde_policy.sweep.axes import SETTINGS
 from horde_policy.sweep.counting import BINS, COUNTERS, WAITERS
 from horde_policy.sweep.results import SWEEP, settings_of_row
 from horde_policy.sweep.run import Sweep
+from horde_policy.sweep.unserved import UNSERVED
 
 __all__ = ["read_sweep", "sweep_content"]
 
@@ -66,7 +67,16 @@ def sweep_content(sweep: Sweep) -> bytes:
 
 def _plain_stamp(stamp: Mapping[str, Any]) -> dict[str, Any]:
     """Return the stamp with its parts of the kinds that views expect; a part of another kind is left out."""
-    kinds = {"traffic": dict, "fleet": dict, "dropped": dict, "varied": list, "models": list, "trace": str, "base_load": float}
+    kinds = {
+        "traffic": dict,
+        "fleet": dict,
+        "dropped": dict,
+        UNSERVED: dict,
+        "varied": list,
+        "models": list,
+        "trace": str,
+        "base_load": float,
+    }
     kinds |= dict.fromkeys(("points", "scenarios", "seeds"), int)
     return {name: value for name, value in stamp.items() if not (name in kinds and not isinstance(value, kinds[name]))}
 

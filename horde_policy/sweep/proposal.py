@@ -24,6 +24,7 @@ from horde_policy.sweep.noise import CONFIDENCE, LEAST_BLOCKS
 from horde_policy.sweep.results import settings_of_row
 from horde_policy.sweep.sensitivity import Sensitivity
 from horde_policy.sweep.sentences import Constraint
+from horde_policy.sweep.unserved import unserved_range
 
 __all__ = ["Caveat", "Check", "EnvironmentLine", "Expected", "Proposal", "TrafficMix", "propose"]
 
@@ -334,6 +335,9 @@ def _on_inputs(judgement: Judgement, stamp: Mapping[str, Any]) -> list[Caveat]:
         found.append(Caveat("fill_rule", {"rules": rules}))
         if len(rules) < 2:
             found.append(Caveat("one_fill_rule"))
+    lost = unserved_range(stamp, judgement.rows["fill"].unique().to_list())
+    if lost is not None:
+        found.append(Caveat("unserved_models", {"least": lost[0], "most": lost[1]}))
     if not stamp.get("dated", True):
         found.append(Caveat("undated"))
     loads = sorted(judgement.rows["load"].unique().to_list())

@@ -23,6 +23,7 @@ from horde_policy.sweep.inputs import SweepInputs
 from horde_policy.sweep.parts import Parts
 from horde_policy.sweep.results import frame_of
 from horde_policy.sweep.stage import Stage, day_starts, model_groups, stage_of
+from horde_policy.sweep.unserved import UNSERVED, unserved_shares
 
 __all__ = ["Done", "Pool", "Sweep", "SweepProgress", "Task", "Threads", "run_sweep"]
 
@@ -281,5 +282,6 @@ def _assembled(inputs: SweepInputs, digest: str, plan: Plan, tasks: Sequence[Tas
         "dropped": dict(plan.dropped),
         "missing": len(tasks) - len(rows),
         "models": list(model_groups(inputs.fleet)),
+        UNSERVED: unserved_shares(inputs, (scenario.fill for scenario in plan.scenarios)),
     }
     return Sweep(frame=frame_of(rows, day_from=starts, days=plan.days), stamp=stamp, missing=len(tasks) - len(rows))

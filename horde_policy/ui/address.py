@@ -13,6 +13,7 @@ import streamlit as st
 
 from horde_policy.settings import AllowanceSettings, load_settings
 from horde_policy.views.grid import query_text
+from horde_policy.views.parameters import AS_IN_COMMANDS
 from horde_policy.views.review_state import PARAMETERS as REVIEW_PARAMETERS
 from horde_policy.views.review_state import ReviewState, parse_review_state
 from horde_policy.views.state import DEMO, ViewState, parse_view_state
@@ -29,11 +30,13 @@ __all__ = [
     "say",
     "seed",
     "take_notices",
+    "write_plain",
     "write_review",
     "write_state",
 ]
 
 _OF_REVIEW = frozenset(parameter.name for parameter in REVIEW_PARAMETERS)
+_OF_REVIEW |= {spelled for spelled, name in AS_IN_COMMANDS.items() if name in _OF_REVIEW}
 _SEEN = "address.seen"
 _PAGE = "address.page"
 _SEEDED = "address.seeded"
@@ -78,6 +81,11 @@ def read_review() -> ReviewState:
 def write_state(**changes: object) -> None:
     """Write the state with some fields replaced to the URL; the browser keeps the state before it for its back button."""
     _write(read_state()[0].changed(**changes), read_review())
+
+
+def write_plain() -> None:
+    """Write what an address without anything stands for: every choice of every page is forgotten."""
+    _write(ViewState(settings=deployment_settings()), ReviewState())
 
 
 def write_review(state: ReviewState) -> None:

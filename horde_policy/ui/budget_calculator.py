@@ -6,6 +6,7 @@ The body stays in the session: it may hold what somebody wrote, so it never stan
 import streamlit as st
 
 from horde_policy.budget.body import read_request
+from horde_policy.budget.money import money_text
 from horde_policy.budget.price_table import PriceTable
 from horde_policy.budget.reservation import Reservation, reserve_cost
 from horde_policy.clock import SystemClock
@@ -17,7 +18,7 @@ from horde_policy.ui.tables import show_grid
 from horde_policy.views import budget_words as words
 from horde_policy.views.budget_inputs import priced_model
 from horde_policy.views.budget_state import MOST_ALIKE, BudgetState
-from horde_policy.views.text import code_span, count, escape_markdown
+from horde_policy.views.text import code_span, count, escape_markdown, own_words
 
 __all__ = ["EXAMPLE_FILE", "show_calculator"]
 
@@ -71,11 +72,11 @@ def _show_answer(body: str, state: BudgetState, table: PriceTable | None) -> Non
     else:
         _leave_empty(1)
     st.markdown(
-        f"{'It would hold' if refusal else 'Held'}: **\\${words.exact_usd(held.hold_pico)}**, "
+        f"{'It would hold' if refusal else 'Held'}: **{own_words(money_text(held.hold_pico))}**, "
         f"price {code_span(held.price.price_id)}, reservation.output_tokens {count(state.reserve_tokens)}"
     )
     show_grid(words.LINE_COLUMNS, words.line_rows(held), key="budget.lines", alt="The hold of this request, line by line")
-    own = (words.with_links(words.own_words(sentence)) for sentence in words.worst_sentences(held, state.alike))
+    own = (words.with_links(own_words(sentence)) for sentence in words.worst_sentences(held, state.alike))
     st.markdown("\n".join(f"- {sentence}" for sentence in (*map(escape_markdown, notes), *own)))
 
 

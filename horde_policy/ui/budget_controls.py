@@ -1,12 +1,14 @@
 """The Budget page's choices: requests, what is assumed of them, prices, the budget, the reservation; each writes the address."""
 
 from collections.abc import Callable
+from typing import Literal
 
 import streamlit as st
 
 from horde_policy.budget.price_table import PriceTable
 from horde_policy.budget.simulate import DEFAULT_RESERVES
 from horde_policy.errors import InputError
+from horde_policy.ui import uploads
 from horde_policy.ui.address import read_state, say, seed, write_state
 from horde_policy.ui.budget_desk import PRICE_TABLES, BudgetDesk
 from horde_policy.ui.replay_inputs import BUNDLED
@@ -22,11 +24,11 @@ from horde_policy.views.budget_state import (
     zone_from_text,
 )
 from horde_policy.views.text import count, escape_markdown, visible
+from horde_policy.views.uploads import prices_understood
 
 __all__ = ["show_choices", "write_budget"]
 
 MOST_UPLOAD_MB = 50
-UPLOADS = "budget.uploads"
 FAILED = "budget.upload-failed"
 
 
@@ -36,10 +38,9 @@ def write_budget(**changes: object) -> None:
     write_state(budget=state.budget.changed(**changes))
 
 
-def _uploads() -> dict[str, str]:
-    """Return key → name of what this session has uploaded."""
-    names: dict[str, str] = st.session_state.setdefault(UPLOADS, {})
-    return names
+def _names(kind: Literal["requests", "prices"]) -> dict[str, str]:
+    """Return key → name of what this session has uploaded of a kind."""
+    return {upload.key: visible(upload.name) for upload in uploads.listed(kind)}
 
 
 def show_choices(state: BudgetState, desk: BudgetDesk, table: PriceTable | None, automatic: str) -> None:
@@ -75,7 +76,7 @@ def show_choices(state: BudgetState, desk: BudgetDesk, table: PriceTable | None,
 def _requests(state: BudgetState) -> None:
     key = "budget.requests"
     titles = {name: bundled.title for name, bundled in BUNDLED.items()}
-    titles |= {name: visible(title) for name, title in _uploads().items() if not title.lower().endswith(".toml")}
+    titles |= _names("requests")
     titles.setdefault(state.requests, state.requests)
     seed(key, state.requests)
     st.selectbox(
@@ -120,7 +121,7 @@ def _asks(state: BudgetState) -> None:
 
 def _prices(state: BudgetState) -> None:
     key = "budget.prices"
-    titles = dict(PRICE_TABLES) | {name: visible(title) for name, title in _uploads().items() if title.lower().endswith(".toml")}
+    titles = dict(PRICE_TABLES) | _names("prices")
     titles.setdefault(state.prices, state.prices)
     seed(key, state.prices)
     st.selectbox(
@@ -234,15 +235,15 @@ def _upload(desk: BudgetDesk) -> None:
             return
         try:
             if widget == "budget.upload-prices":
-                key, changes = desk.add_prices(file.getvalue()), {"model": ""}
+                key = desk.add_prices(file.getvalue())
+                uploads.remember(uploads.Upload(key, "prices", file.name, *prices_understood(desk.table(key))))
+                write_budget(prices=key, model="")
             else:
-                key, changes = desk.add_requests(file.name, file.getvalue()), {"limit": ""}
+                key = desk.add_requests(file.name, file.getvalue())
+                uploads.remember(uploads.Upload(key, "requests", file.name, *desk.understood(key)))
+                write_budget(requests=key, limit="")
         except InputError as error:
             st.session_state[FAILED] = str(error)
-            return
-        prices = widget == "budget.upload-prices"
-        _uploads()[key] = f"{file.name}.toml" if prices and not file.name.lower().endswith(".toml") else file.name
-        write_budget(**{"prices" if prices else "requests": key}, **changes)
 
     with st.popover("Upload", icon=":material/upload:", key="budget.uploading"):
         st.file_uploader(

@@ -19,9 +19,10 @@ from horde_policy.budget.simulate import DEFAULT_RESERVES, BudgetReplay, budget_
 from horde_policy.errors import InputError
 from horde_policy.imports.trace_frame import Trace
 from horde_policy.sources.demo import BUNDLED_FOLDER
-from horde_policy.ui.replay_inputs import BUNDLED, Library, upload_key
+from horde_policy.ui.replay_inputs import BUNDLED, UPLOAD_PREFIX, Library, upload_key
 from horde_policy.views.budget_inputs import PricedRequests, from_file, from_trace, limit_of, priced_model
 from horde_policy.views.budget_state import BudgetState
+from horde_policy.views.uploads import not_kept, requests_understood, trace_understood
 
 __all__ = ["PRICE_TABLES", "BudgetDesk", "Prepared", "Replayed", "budget_desk", "prepared", "replayed", "run_of"]
 
@@ -113,7 +114,27 @@ class BudgetDesk:
                 self.tables[key] = load_prices(PRICES_FOLDER / f"{key}.toml")
             if key in self.tables:
                 return self.tables[key]
-        raise InputError("prices", "", key, "are none of this server's; an upload may be gone: upload it again")
+        if key.startswith(UPLOAD_PREFIX):
+            raise not_kept("prices", key)
+        raise InputError("prices", "", key, f"must be one of {', '.join(PRICE_TABLES)}")
+
+    def understood(self, key: str) -> tuple[str, str]:
+        """Return what uploaded requests were understood as, and what of them was left out."""
+        with self.lock:
+            frame = self.files.get(key)
+        return trace_understood(self.library.trace(key)) if frame is None else requests_understood(frame.height)
+
+    def forget_requests(self, key: str) -> None:
+        """Drop uploaded requests; what is not kept is none."""
+        with self.lock:
+            self.files.pop(key, None)
+        self.library.forget(key)
+
+    def forget_prices(self, key: str) -> None:
+        """Drop an uploaded price table; one that is not kept is none."""
+        with self.lock:
+            if key not in PRICE_TABLES:
+                self.tables.pop(key, None)
 
     def requests(self, state: BudgetState, table: PriceTable) -> PricedRequests:
         """Return the requests that a state names, with its assumptions where they say nothing themselves."""

@@ -29,10 +29,9 @@ from horde_policy.ui.tables import show_grid
 from horde_policy.views import budget_ledger as words
 from horde_policy.views.budget_exports import LedgerStamp, in_dollars
 from horde_policy.views.budget_state import INPUTS
-from horde_policy.views.budget_words import own_words
 from horde_policy.views.exports import to_csv
 from horde_policy.views.state import ViewState
-from horde_policy.views.text import code_span, count, escape_markdown, instant
+from horde_policy.views.text import code_span, count, escape_markdown, instant, own_words
 
 __all__ = ["LEDGER_SETTING", "show_ledger"]
 

@@ -17,7 +17,7 @@ from horde_policy.views.budget_exports import BudgetStamp, moments_csv, run_parq
 from horde_policy.views.budget_state import BudgetState
 from horde_policy.views.figures import budget as figures
 from horde_policy.views.status import made_of
-from horde_policy.views.text import escape_markdown
+from horde_policy.views.text import document_markdown, escape_markdown, own_words
 
 __all__ = [
     "Opened",
@@ -74,7 +74,7 @@ def replay(opened: Opened) -> Replayed | None:
         return None
     unpriced = words.unpriced_note(result.replay)
     if unpriced:
-        st.warning(words.own_words(unpriced), icon=":material/money_off:")
+        st.warning(own_words(unpriced), icon=":material/money_off:")
     for problem in result.replay.problems:
         show = st.warning if problem.level != "note" else st.info
         show(words.with_links(escape_markdown(problem.text)), icon=":material/info:")
@@ -85,7 +85,7 @@ def title_of(opened: Opened, result: Replayed | None) -> str:
     """Return the page's answer in one sentence; its name where there is none."""
     if result is None:
         return "Budget"
-    return words.own_words(words.headline(words.summary_row(result.replay, opened.state.reserve_tokens)))
+    return own_words(words.headline(words.summary_row(result.replay, opened.state.reserve_tokens)))
 
 
 def show_source(result: Replayed | None) -> None:
@@ -105,7 +105,7 @@ def show_inputs(opened: Opened, result: Replayed) -> None:
     limit = words.limit_words(result.replay, chosen=bool(opened.state.limit))
     rows = words.inputs_words(result.requests, result.table.name, result.table.source)
     lines = [f"**{name}** {escape_markdown(text)}" for name, text in rows]
-    st.markdown("  \n".join([*lines, f"**Limit** {words.own_words(limit)}"]))
+    st.markdown("  \n".join([*lines, f"**Limit** {own_words(limit)}"]))
 
 
 def show_figures(opened: Opened, result: Replayed) -> None:
@@ -156,7 +156,7 @@ def show_rules() -> None:
     st.header("The rules behind it", anchor=words.RULES_ANCHOR)
     st.markdown(words.rules_markdown())
     with st.expander("What a hard budget promises, and how far it can be overspent", icon=":material/description:"):
-        st.markdown(words.document_markdown(LIMITS_PAGE.read_text(encoding="utf-8")))
+        st.markdown(document_markdown(LIMITS_PAGE.read_text(encoding="utf-8")))
 
 
 def show_files(opened: Opened, result: Replayed) -> None:

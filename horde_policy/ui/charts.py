@@ -6,7 +6,7 @@ from typing import Any, Literal
 import plotly.graph_objects as go
 import streamlit as st
 
-from horde_policy.views.figures.style import PLOTLY_CONFIG, Mode
+from horde_policy.views.figures.style import PLOTLY_CONFIG, Mode, with_zone
 
 __all__ = ["show_figure", "theme_mode"]
 
@@ -45,6 +45,10 @@ def show_figure(
     """
     if not alt.strip():
         raise ValueError("a figure needs its alt text")
+    # numbers on axes as everywhere, and what the viewer's clock shows where an axis is in UTC
+    figure.update_xaxes(separatethousands=True)
+    figure.update_yaxes(separatethousands=True)
+    figure.for_each_xaxis(lambda axis: axis.update(title_text=with_zone(axis.title.text, _offset_min())))
     arguments: dict[str, Any] = {"width": "stretch", "theme": "streamlit", "key": key, "config": dict(config), "alt": alt}
     modes: list[Literal["box", "points"]] = []
     modes += ["box"] if on_box is not None else []
@@ -62,6 +66,11 @@ def show_figure(
             on_mark(data)
 
     st.plotly_chart(figure, on_select=selected, selection_mode=modes, **arguments)
+
+
+def _offset_min() -> int | None:
+    """Return how many minutes the viewer's clock is behind UTC, as browsers count; null until the browser has said."""
+    return st.context.timezone_offset
 
 
 def theme_mode() -> Mode:

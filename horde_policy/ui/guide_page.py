@@ -14,18 +14,20 @@ from horde_policy.sources.recorded import load_recorded
 from horde_policy.ui import address, components
 from horde_policy.ui.budget_calculator import EXAMPLE_FILE
 from horde_policy.ui.charts import show_figure, theme_mode
-from horde_policy.ui.shell import link_to
+from horde_policy.ui.shell import END, link_to
 from horde_policy.ui.tables import show_grid
 from horde_policy.views.figures.guide import fig_named_points, named_points_alt
 from horde_policy.views.grid import Column, Row, name_cell
-from horde_policy.views.guide import STEPS, link_query
+from horde_policy.views.guide import ONWARD, STEPS, link_query
 from horde_policy.views.guide_steps import NEEDS_WEEK, Content, Material, step_content
+from horde_policy.views.parameters import WORKSHOP_FINISH
 from horde_policy.views.state import ViewState
-from horde_policy.views.text import escape_markdown
+from horde_policy.views.text import document_markdown, escape_markdown
 from horde_policy.views.words import GLOSSARY
 
-__all__ = ["choose_step", "content_of", "show_contents", "show_glossary", "show_step"]
+__all__ = ["choose_step", "content_of", "is_over", "show_contents", "show_finish", "show_glossary", "show_step"]
 
+NOTES_PAGE = BUNDLED_FOLDER.parent / "docs" / "workshop.md"
 PRICES = BUNDLED_FOLDER / "prices" / "example-hosted.toml"
 PRICED = ("large", datetime(2026, 1, 1, tzinfo=UTC))
 BUNDLED = {
@@ -65,6 +67,11 @@ def choose_step() -> ViewState:
     return address.read_state()[0]
 
 
+def is_over(state: ViewState) -> bool:
+    """Return whether every step has been held: what follows is the finish."""
+    return state.step == WORKSHOP_FINISH
+
+
 def _show_status() -> None:
     """Say what the figures are, with the copy of the link."""
     components.status(key="shared.status", data=BUNDLED)
@@ -82,11 +89,29 @@ def show_contents(state: ViewState) -> None:
         "How much may somebody without kudos generate, and why that much? Each step asks the room a question, shows the figures "
         "when the room has answered, and opens the real pages with everything set. About forty minutes; no network is needed."
     )
-    st.caption(f"{MADE_UP} Notes for who holds it: `docs/workshop.md`.")
+    st.caption(MADE_UP)
     st.button("Begin", key="guide.begin", type="primary", on_click=_open, args=(1,), icon=":material/play_arrow:")
     base = address.deployment_settings()
     for number, step in enumerate(STEPS, start=1):
         link_to("guide", f"{number}. {escape_markdown(step.title)}", state.shared_query(base, step=number))
+    _show_notes()
+
+
+def _show_notes() -> None:
+    """Show the notes for who holds the workshop, folded, and offer them as a file: neither needs a network."""
+    notes = NOTES_PAGE.read_text(encoding="utf-8")
+    with st.expander("Notes for who holds it", icon=":material/speaker_notes:"):
+        st.download_button(
+            "Notes (Markdown)",
+            notes,
+            NOTES_PAGE.name,
+            "text/markdown",
+            key="guide.notes",
+            on_click="ignore",
+            type="tertiary",
+            icon=":material/download:",
+        )
+        st.markdown(document_markdown(notes))
 
 
 def show_step(state: ViewState) -> None:
@@ -136,17 +161,34 @@ def _show_answers(number: int) -> None:
 def _show_way(number: int) -> None:
     """Show the buttons to the step before, the next one, and out of the workshop."""
     st.button("Back", key="guide.back", on_click=_open, args=(number - 1,), icon=":material/arrow_back:")
-    if number < len(STEPS):
-        st.button("Next", key="guide.next", on_click=_open, args=(number + 1,), icon=":material/arrow_forward:")
+    if number <= len(STEPS):
+        word = "Next" if number < len(STEPS) else "Finish"
+        st.button(word, key="guide.next", on_click=_open, args=(number + 1,), icon=":material/arrow_forward:")
     st.button(
-        "End the workshop",
+        END,
         key="guide.reset",
         type="tertiary",
-        on_click=_open,
-        args=(0,),
-        icon=":material/restart_alt:",
-        help="Back to the list of steps; the pages forget that a workshop is held.",
+        on_click=address.write_plain,
+        icon=":material/close:",
+        help="Back to the list of steps; the pages forget the workshop and what was chosen in it.",
     )
+
+
+def show_finish() -> None:
+    """Show what is taken home from each step, and where to go on."""
+    with st.container(horizontal=True, vertical_alignment="center", key="guide.head"):
+        st.title("What was learned", anchor=False, width="stretch")
+        _show_way(WORKSHOP_FINISH)
+    lessons, onward = st.columns([3, 2], gap="medium")
+    with lessons:
+        st.markdown("\n".join(f"{number}. {escape_markdown(step.lesson)}" for number, step in enumerate(STEPS, start=1)))
+    with onward:
+        st.header("Where to go on", anchor=False)
+        for page, label, takes in ONWARD:
+            link_to(page, label, {}, icon=":material/arrow_forward:")
+            st.caption(takes)
+        st.caption("Each of these ends the workshop. To learn it by doing: `docs/tutorial/first-change.md`.")
+    _show_status()
 
 
 def show_glossary() -> None:

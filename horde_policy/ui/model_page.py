@@ -58,10 +58,11 @@ def show_figures(
         add_other_rules(figure, rules.old_tokens, rules.jobs_tokens, mode)
         if trail_waits_s:
             add_trail(figure, settings, trail_waits_s, mode)
+        tried, then_s = None, None
         if found is not None:
-            then_s = None if found.then.waits is None else found.then.waits.named_s
-            add_tried(figure, found.settings, CurvePoint(then_s, found.then.state), mode)
-        show_figure(figure, alt=curve_alt(settings, named_s, high_s), key="model.curve")
+            tried, then_s = found.settings, None if found.then.waits is None else found.then.waits.named_s
+            add_tried(figure, tried, CurvePoint(then_s, found.then.state), mode, now=(named_s, high_s))
+        show_figure(figure, alt=curve_alt(settings, named_s, high_s, tried=tried, then_s=then_s), key="model.curve")
     with right:
         st.header("Allowance over the size asked for", anchor=False)
         largest = measure.largest_free_request_tokens

@@ -29,6 +29,7 @@ from horde_policy.sources.demo import BUNDLED_FOLDER
 from horde_policy.sources.recorded import load_recorded
 from horde_policy.views.replay_state import MOST_MAPPED
 from horde_policy.views.state import ViewState
+from horde_policy.views.uploads import not_kept, not_kept_note
 
 __all__ = [
     "BUNDLED",
@@ -182,10 +183,7 @@ def known_inputs(
         notes.append(f"The link's traffic={shown(state.traffic)} is left out: it must be one of {', '.join(BUNDLED)}.")
         state = state.changed(traffic=ViewState().traffic)
     elif state.traffic not in BUNDLED and kept is not None and state.traffic not in kept:
-        notes.append(
-            f"The link's traffic={shown(state.traffic)} is left out: this server keeps no such file, or no longer; upload it "
-            "again. The demo's traffic is replayed."
-        )
+        notes.append(not_kept_note("traffic", state.traffic, "The demo's traffic is replayed."))
         demo = ViewState()
         # all of it once is what an address says of an upload that names no range; the demo has a range and a load of its own
         own = {} if state.hours or state.copies > 1 else {"hours": demo.hours, "copies": demo.copies}
@@ -306,7 +304,7 @@ class Library:
             if key in self.uploads:
                 return self.uploads[key]
         if key.startswith(UPLOAD_PREFIX):
-            raise InputError("traffic", "", key, "is a file that this server no longer keeps; upload it again")
+            raise not_kept("traffic", key)
         raise InputError("traffic", "", key, "must be one of " + ", ".join(BUNDLED))
 
     def demand(self, snapshot: Snapshot | None) -> ModelWeights:

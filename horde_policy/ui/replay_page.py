@@ -23,7 +23,7 @@ from horde_policy.views import replay_words as words
 from horde_policy.views.figures import replay as figures
 from horde_policy.views.replay_exports import ReplayStamp, figures_csv, requests_parquet
 from horde_policy.views.replay_results import ALL_MODELS, OUTCOMES, REQUESTERS, Scored, models_asked_for
-from horde_policy.views.replay_runs import Run, runs_of
+from horde_policy.views.replay_runs import Run, opened_run, runs_of
 from horde_policy.views.replay_state import MIX_WORDS
 from horde_policy.views.report_replay import replay_report
 from horde_policy.views.state import ViewState
@@ -218,7 +218,9 @@ def show_figures(opened: Opened, result: Replayed) -> None:
             requester = _optional("Requester", REQUESTERS, "all requesters", "requester", asked.requester)
             outcome = _optional("Outcome", OUTCOMES[:3], "all admitted", "outcome", asked.outcome)
         show_figure(
-            figures.fig_waits(scores, requester=requester, outcome=outcome, mode=mode),
+            figures.fig_waits(
+                scores, requester=requester, outcome=outcome, mode=mode, opened=opened_run(opened.runs, asked.edited)
+            ),
             alt=figures.waits_alt(scores, requester),
             key="replay.waits",
         )

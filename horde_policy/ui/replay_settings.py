@@ -9,7 +9,8 @@ from horde_policy.settings import ReplaySettings
 from horde_policy.ui.address import read_state, say, seed, write_state
 from horde_policy.units import MAX_LENGTH_LIMIT_TOKENS
 from horde_policy.views.parameters import MOST_RUNS
-from horde_policy.views.replay_runs import CLIENTS, RULES, Run, run_text, runs_of, settings_words
+from horde_policy.views.replay_runs import CLIENTS, LETTERS, RULES, Run, opened_run, run_text, runs_of, settings_words
+from horde_policy.views.replay_state import ReplayAsked
 
 __all__ = ["show_settings"]
 
@@ -27,13 +28,15 @@ SUGGESTED = (
 """What a run that is added starts with, the first that is not there yet."""
 
 
-def show_settings(runs: Sequence[Run]) -> None:
-    """Show the runs compared, and the settings of the one that is chosen."""
+def show_settings(runs: Sequence[Run], asked: str) -> None:
+    """Show the runs compared, and the settings of the one that the address opens (``asked``; the first where it says none)."""
     others = {run.letter: run for run in runs[1:]}
+    letter = opened_run(runs, asked)
+    if asked and asked != letter:
+        st.warning(f"The link opens settings {asked}, which are not there.", icon=":material/info:")
     with st.container(horizontal=True, vertical_alignment="center"):
         if others:
-            if st.session_state.get(EDITED) not in others:
-                st.session_state[EDITED] = next(iter(others))
+            seed(EDITED, letter)
             st.segmented_control(
                 "Settings compared",
                 list(others),
@@ -41,6 +44,7 @@ def show_settings(runs: Sequence[Run]) -> None:
                 key=EDITED,
                 required=True,
                 label_visibility="collapsed",
+                on_change=lambda: _open(str(st.session_state[EDITED] or "")),
             )
         st.button(
             "Add settings",
@@ -52,10 +56,18 @@ def show_settings(runs: Sequence[Run]) -> None:
             help=f"Up to {MOST_RUNS} settings stand beside the baseline.",
         )
         if others:
-            st.button("Remove", key="replay.remove", icon=":material/close:", type="tertiary", on_click=_remove)
-    chosen = others.get(str(st.session_state.get(EDITED)))
-    if chosen is not None:
-        _sliders(chosen)
+            st.button("Remove", key="replay.remove", icon=":material/close:", type="tertiary", on_click=_remove, args=(letter,))
+    if letter:
+        _sliders(others[letter])
+
+
+def _opening(letter: str) -> ReplayAsked:
+    """Return how the replay is looked at with a run's sliders open; the first run's is not written."""
+    return read_state()[0].replay.changed(edited="" if letter == LETTERS[1] else letter)
+
+
+def _open(letter: str) -> None:
+    write_state(replay=_opening(letter))
 
 
 def _current() -> tuple[Run, ...]:
@@ -63,8 +75,8 @@ def _current() -> tuple[Run, ...]:
     return runs_of(state.runs, state.settings)[0]
 
 
-def _write(runs: Sequence[ReplaySettings], baseline: ReplaySettings) -> None:
-    write_state(runs=tuple(run_text(settings, baseline) for settings in runs))
+def _write(runs: Sequence[ReplaySettings], baseline: ReplaySettings, **changes: object) -> None:
+    write_state(runs=tuple(run_text(settings, baseline) for settings in runs), **changes)
 
 
 def _add() -> None:
@@ -76,14 +88,13 @@ def _add() -> None:
         except ConfigError:  # senseless beside the page's own settings
             continue
         if suggested.digest() not in taken and len(others) < MOST_RUNS:
-            _write([*others, suggested], baseline)
-            st.session_state[EDITED] = "BCDE"[len(others)]
+            _write([*others, suggested], baseline, replay=_opening(LETTERS[1 + len(others)]))
             return
 
 
-def _remove() -> None:
+def _remove(letter: str) -> None:
     runs = _current()
-    _write([run.settings for run in runs[1:] if run.letter != st.session_state.get(EDITED)], runs[0].settings)
+    _write([run.settings for run in runs[1:] if run.letter != letter], runs[0].settings, replay=_opening(LETTERS[1]))
 
 
 def _change(letter: str, key: str, **changes: object) -> None:

@@ -11,6 +11,7 @@ from horde_policy.ui.replay_inputs import MOST_REQUESTS, fitting_hours
 from horde_policy.views.parameters import hours_from_text
 from horde_policy.views.state import ViewState
 from horde_policy.views.text import count, escape_markdown
+from horde_policy.views.uploads import trace_understood
 
 __all__ = ["show_upload", "show_upload_read", "start_of", "upload_names"]
 
@@ -21,13 +22,6 @@ FAILED = "replay.upload-failed"
 def upload_names() -> dict[str, str]:
     """Return key → name of the files that this session has uploaded."""
     return {upload.key: upload.name for upload in uploads.listed("traffic")}
-
-
-def understood(trace: Trace) -> tuple[str, str]:
-    """Return what an uploaded file was understood as, and what of it was left out, each in one line."""
-    refused = ", ".join(f"{count(rows)} rows: {reason}" for reason, rows in trace.refused.items() if rows)
-    read = f"{trace.format.replace('_', ' ')}: {count(trace.frame.height)} requests of {count(trace.rows_read)} rows"
-    return read, refused or "everything was understood"
 
 
 def start_of(traffic: str) -> dict[str, object]:
@@ -135,7 +129,7 @@ def show_upload_read() -> None:
             st.session_state[FAILED] = ended.error
             run_again()
         key, trace, name = ended.result
-        uploads.remember(uploads.Upload(key, "traffic", name, *understood(trace)))
+        uploads.remember(uploads.Upload(key, "traffic", name, *trace_understood(trace)))
         fitting = fitting_hours(trace)
         if fitting:
             say(

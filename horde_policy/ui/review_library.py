@@ -27,6 +27,7 @@ from horde_policy.review.exported import ExportFile as ReadFile
 from horde_policy.review.loading import DEMO_WEEK, about_uploads, exported_kept, load_exports
 from horde_policy.ui import history, review_live
 from horde_policy.views.review_state import ReviewState
+from horde_policy.views.uploads import not_kept
 
 __all__ = ["DEMO", "EXPORTS_SETTING", "LIVE", "Entry", "Library", "entries", "exported_of", "gone", "library", "missing_folders"]
 
@@ -117,7 +118,7 @@ class Library:
         """
         with self.lock:
             if key not in self.uploads:
-                raise InputError("data", "", key, "is an upload that this server does not keep, or no longer; upload it again")
+                raise not_kept("data", key)
             return self.uploads[key]
 
     def keeps(self, key: str) -> bool:

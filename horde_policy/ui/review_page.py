@@ -24,6 +24,7 @@ from horde_policy.views.review_words import DIMENSION_WORDS, bounds_text, span_t
 from horde_policy.views.state import ViewState
 from horde_policy.views.status import made_of, settings_text
 from horde_policy.views.text import count, escape_markdown, instant
+from horde_policy.views.uploads import not_kept, not_kept_note
 
 __all__ = ["Opened", "now", "offer", "open_review", "show_data", "show_looked_at", "show_nothing"]
 
@@ -117,10 +118,7 @@ def _demo_instead(asked: ReviewState, known: Mapping[str, review_library.Entry])
     if demo is not None and not demo.within(state.span).counted.high:
         state = state.changed(start=None, end=None)
     st.warning(
-        escape_markdown(
-            f"The link's data={asked.data} is an upload that this server does not keep, or no longer; upload it again. "
-        )
-        + "The demo week is shown.",
+        escape_markdown(not_kept_note("data", asked.data, "The demo week is shown.")),
         icon=":material/info:",
     )
     st.button(
@@ -165,7 +163,10 @@ def _other(state: ReviewState, whole: Exported, known: Mapping[str, review_libra
     if not state.against or state.against == state.data:
         return whole.within(state.against_span)
     asked = state.changed(start=state.against_start, end=state.against_end)
-    other, failure = _data(state.against, known, asked)
+    if review_library.gone(state.against):
+        other, failure = None, str(not_kept("against", state.against))
+    else:
+        other, failure = _data(state.against, known, asked)
     if other is None:
         st.error(escape_markdown(failure), title="What was to be compared with cannot be read", icon=":material/error:")
         return None

@@ -15,11 +15,11 @@ from horde_policy.errors import ConfigError
 from horde_policy.sources.catalogue import DEMO_KEY, RECORDED_SETTING, URL_KEY
 from horde_policy.ui import address, controls, live, reading
 from horde_policy.ui.sign_in import require_sign_in
-from horde_policy.views.guide import STEPS, link_query
+from horde_policy.views.guide import STEPS, link_query, subject_of
 from horde_policy.views.state import ViewState
 from horde_policy.views.text import escape_markdown
 
-__all__ = ["PageEntry", "frame", "here", "link_to", "navigation"]
+__all__ = ["END", "PageEntry", "frame", "here", "link_to", "navigation", "shows_first"]
 
 FOLDER = Path(__file__).parent
 SIDEBAR_PX = 220
@@ -56,6 +56,7 @@ html { font-size: clamp(15px, 1.6vw, 21px); }
 """For a page that is shown to a room."""
 
 GUIDE = "guide"
+END = "End the workshop"
 
 MOST_NOTES = 2
 """So many parts of a link that were left out are told one by one above the page; more are folded into one list."""
@@ -150,9 +151,14 @@ def link_to(page: str, label: str, query: Mapping[str, Sequence[str]], *, icon: 
     st.page_link(_current.get().pages[page], label=label, icon=icon, query_params={k: list(v) for k, v in query.items()})
 
 
+def shows_first(part: str) -> bool:
+    """Return whether the page that runs begins with one of its parts: a step of the workshop is about it."""
+    return subject_of(address.read_state()[0].step, here()) == part
+
+
 def show_workshop_bar(page: Navigation, state: ViewState) -> None:
-    """Say on a real page which step of the workshop it belongs to, with the way back and the reset of what was chosen on it."""
-    if not state.step or page.here == GUIDE:
+    """Say on a real page which step of the workshop it belongs to, with the reset of the page, the way back and the end."""
+    if not 0 < state.step <= len(STEPS) or page.here == GUIDE:
         return
     step, base = STEPS[state.step - 1], address.deployment_settings()
     with st.container(horizontal=True, vertical_alignment="center", key="shared.workshop", border=True):
@@ -164,6 +170,7 @@ def show_workshop_bar(page: Navigation, state: ViewState) -> None:
             query = link_query(link, state.step, base, state.first_source)
             link_to(link.page, escape_markdown(link.label), query, icon=":material/restart_alt:")
         link_to(GUIDE, "Back to the guide", state.shared_query(base, answers=True), icon=":material/school:")
+        link_to(GUIDE, END, {}, icon=":material/close:")
 
 
 def frame(sections: Mapping[str, Sequence[PageEntry]]) -> Navigation:

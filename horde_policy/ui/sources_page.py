@@ -94,10 +94,14 @@ def show_uploads() -> None:
     held = uploads.listed()
     show_grid(
         sources.UPLOAD_COLUMNS,
-        [sources.upload_row(one.key, one.name, uploads.KINDS[one.kind][0], one.understood, one.left) for one in held],
+        [
+            sources.upload_row(f"{one.kind} {one.key}", one.name, uploads.KINDS[one.kind], one.understood, one.left)
+            for one in held
+        ],
         key="sources.uploads",
         alt="Files that this session has uploaded, and what they were understood as",
-        empty="Nothing was uploaded in this session: exported metrics are on the Review pages, request logs on Replay.",
+        empty="Nothing was uploaded in this session. Week, Decisions and Waits take exported metrics, Replay request logs, Sweep "
+        "a sweep's file, Budget requests and prices.",
     )
     if not held:
         return
@@ -105,10 +109,10 @@ def show_uploads() -> None:
         for one in held:
             st.button(
                 f"Forget {escape_markdown(shortened(one.name, 40))}",
-                key=f"sources.forget-{one.key}",
+                key=f"sources.forget-{one.kind}-{one.key}",
                 icon=":material/delete:",
                 on_click=uploads.forget_here,
-                args=(one.key,),
+                args=(one,),
                 help="Drops what was read of it from this server. Links to it then show the demo.",
             )
     st.caption(f"At most {uploads.MOST_KEPT} of a kind are kept a session, in memory, as long as this server runs.")

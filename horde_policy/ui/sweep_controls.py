@@ -9,7 +9,7 @@ from horde_policy.errors import HordePolicyError
 from horde_policy.settings import ReplaySettings
 from horde_policy.sweep.axes import SETTINGS
 from horde_policy.sweep.grid import parse_grid
-from horde_policy.ui import live, replay_desk
+from horde_policy.ui import live, replay_desk, uploads
 from horde_policy.ui.address import read_state, run_again, say, seed, write_state
 from horde_policy.ui.replay_inputs import BUNDLED
 from horde_policy.ui.replay_upload import upload_names
@@ -22,6 +22,7 @@ from horde_policy.views.sweep_link import ORIGIN
 from horde_policy.views.sweep_state import DEMO_FLEET, MOST_COPIES, SweepAsked
 from horde_policy.views.sweep_words import SETTING_WORDS, setting_value
 from horde_policy.views.text import count, count_of, escape_markdown, visible
+from horde_policy.views.uploads import sweep_understood
 
 __all__ = ["go_on", "show_sweeps", "write_asked"]
 
@@ -45,7 +46,7 @@ HOW = "Values with commas between, or a range: 256 to 1024 step 256, or 10 to 10
 
 
 def _names() -> dict[str, str]:
-    """Return key → title of the sweeps that this session started or uploaded."""
+    """Return key → title of the sweeps that this session started."""
     names: dict[str, str] = st.session_state.setdefault(NAMES, {})
     return names
 
@@ -70,7 +71,8 @@ def show_sweeps(state: ViewState, desk: SweepDesk, sources: Mapping[str, str]) -
 
 def _chooser(asked: SweepAsked) -> None:
     key = "sweep.which"
-    titles = {DEMO: "Bundled demo (synthetic)"} | {name: visible(title) for name, title in _names().items()}
+    own = _names() | {upload.key: upload.name for upload in uploads.listed("sweep")}
+    titles = {DEMO: "Bundled demo (synthetic)"} | {name: visible(title) for name, title in own.items()}
     titles.setdefault(asked.sweep, asked.sweep)
     seed(key, asked.sweep)
     st.selectbox(
@@ -95,7 +97,9 @@ def _upload(desk: SweepDesk) -> None:
         except HordePolicyError as error:
             st.session_state[FAILED] = str(error)
             return
-        _names()[key] = file.name
+        sweep = desk.sweep(key)
+        if sweep is not None:
+            uploads.remember(uploads.Upload(key, "sweep", file.name, *sweep_understood(sweep)))
         write_asked(sweep=key, point="", x="", y="", fixed=(), under="mean", held=None)
 
     with st.popover("Upload", icon=":material/upload:", key="sweep.uploading"):

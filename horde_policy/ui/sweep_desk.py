@@ -19,7 +19,6 @@ from typing import Final
 import streamlit as st
 
 from horde_policy.errors import HordePolicyError, InputError
-from horde_policy.replay.engine import warm_up
 from horde_policy.sources.demo import BUNDLED_FOLDER
 from horde_policy.sweep.files import read_sweep
 from horde_policy.sweep.grid import Plan
@@ -29,6 +28,7 @@ from horde_policy.sweep.judge import Judgement, Question, judge
 from horde_policy.sweep.proposal import Proposal, propose
 from horde_policy.sweep.run import Sweep, SweepProgress, run_sweep
 from horde_policy.sweep.shelf import Shelf
+from horde_policy.sweep.warm import warm_up_sweep
 
 __all__ = ["DEMO", "DEMO_FILE", "SweepDesk", "SweepJob", "run_key", "sweep_desk"]
 
@@ -141,6 +141,13 @@ class SweepDesk:
         self._keep(key, found)
         return key
 
+    def forget(self, key: str) -> None:
+        """Drop an uploaded sweep and what was judged of it; one that is not kept is none."""
+        with self.lock:
+            self.sweeps.pop(key, None)
+            for place in [place for place in self.judged if place[0] == key]:
+                del self.judged[place]
+
     def judgement(self, key: str, sweep: Sweep, question: Question, name: str) -> Judgement:
         """Return what a sweep answers to a question; ``name`` names the question. Computed once for all viewers.
 
@@ -203,8 +210,8 @@ class SweepDesk:
         job.stage = "reading the traffic"
         inputs, wanted, beside = make()
         parts = self.shelf.prepare()
-        job.stage = "compiling the engine, once after an installation: half a minute or so"
-        warm_up()
+        job.stage = "compiling the loops of engine, fill rules and counting, once after an installation: half a minute or so"
+        warm_up_sweep()
         job.stage = "replaying"
 
         def told(progress: SweepProgress) -> None:

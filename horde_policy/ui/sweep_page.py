@@ -16,7 +16,7 @@ from horde_policy.sweep.proposal import Proposal
 from horde_policy.sweep.run import Sweep
 from horde_policy.ui import address, components, live
 from horde_policy.ui.sweep_controls import go_on, show_sweeps
-from horde_policy.ui.sweep_desk import SweepDesk, SweepJob, sweep_desk
+from horde_policy.ui.sweep_desk import UPLOAD, SweepDesk, SweepJob, sweep_desk
 from horde_policy.ui.sweep_question import question_of, show_question
 from horde_policy.views import sweep_tables
 from horde_policy.views.proposal import proposal_html, proposal_markdown, proposal_name
@@ -27,6 +27,7 @@ from horde_policy.views.sweep_exports import points_csv
 from horde_policy.views.sweep_link import replay_query, why_not
 from horde_policy.views.sweep_results import named_points
 from horde_policy.views.text import code_span, count, escape_markdown, seconds
+from horde_policy.views.uploads import not_kept_note
 
 __all__ = ["Opened", "Result", "follow", "open_sweep", "result_of", "show_answer", "show_controls", "show_files", "show_source"]
 
@@ -199,6 +200,10 @@ def _show_missing(desk: SweepDesk, key: str, *, cancelled: bool) -> None:
         st.info("The sweep was cancelled before any replay was done.", icon=":material/cancel:")
         st.button("Start again", key="sweep.go-on", icon=":material/play_arrow:", on_click=go_on, args=(desk, key))
         return
+    if key.startswith(UPLOAD):
+        text = not_kept_note("sweep", key, "Choose the bundled one, or begin a new one.")
+        st.warning(escape_markdown(text), icon=":material/search_off:")
+        return
     st.warning(
         f"The sweep {code_span(key)} is not kept by this server. Start it under New sweep (its grid stands there if the link has "
         "it), or upload its file; what was done of it before is not done again.",
@@ -219,6 +224,11 @@ def show_answer(result: Result) -> None:
     st.markdown(
         "  \n".join(f"**{name}** {code_span(text) if name == 'Fill rule' else escape_markdown(text)}" for name, text in words)
     )
+    note = sweep_tables.unserved_note(result.sweep, result.judgement)
+    if note is not None and note[1]:
+        st.warning(escape_markdown(note[0]), icon=":material/link_off:")
+    elif note is not None:
+        st.caption(escape_markdown(note[0]))
 
 
 # --- files ---------------------------------------------------------------------------------------------------------------

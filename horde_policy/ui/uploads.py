@@ -5,22 +5,28 @@ A session remembers names and keys only. What was read lies with the page that r
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 import streamlit as st
 
 from horde_policy.ui import address, replay_desk, review_library
 from horde_policy.views.state import ViewState
 
+if TYPE_CHECKING:
+    from horde_policy.ui.budget_desk import BudgetDesk
+
 __all__ = ["KINDS", "Upload", "forget", "forget_here", "listed", "remember"]
 
-Kind = Literal["exports", "traffic"]
+Kind = Literal["exports", "traffic", "requests", "prices", "sweep"]
 
-KINDS: Final[dict[Kind, tuple[str, str, str]]] = {
-    "exports": ("exported metrics", "week", "data"),
-    "traffic": ("request log", "replay", "traffic"),
+KINDS: Final[dict[Kind, str]] = {
+    "exports": "Week, Decisions, Waits",
+    "traffic": "Replay, Sweep",
+    "requests": "Budget: requests",
+    "prices": "Budget: prices",
+    "sweep": "Sweep",
 }
-"""Kind → its words, the page that shows it, and the parameter of that page's address that names it."""
+"""Kind → the pages that it is for."""
 
 MOST_KEPT = 4
 """So many uploads of a kind a session keeps; the oldest is forgotten for one more."""
@@ -52,40 +58,61 @@ def listed(kind: Kind | None = None) -> tuple[Upload, ...]:
 def remember(upload: Upload) -> None:
     """Remember an upload; the same content twice is one upload, the oldest beyond what is kept of its kind is forgotten."""
     held = _held()
-    held[:] = [one for one in held if one.key != upload.key] + [upload]
+    held[:] = [one for one in held if (one.kind, one.key) != (upload.kind, upload.key)] + [upload]
     for old in listed(upload.kind)[:-MOST_KEPT]:
-        forget(old.key)
+        forget(old)
 
 
-def forget(key: str) -> None:
+def forget(upload: Upload) -> None:
     """Forget an upload: its name in this session, and what was read of it in this process."""
     held = _held()
-    dropped = [one for one in held if one.key == key]
-    held[:] = [one for one in held if one.key != key]
-    for one in dropped:
-        _FORGET[one.kind](key)
+    held[:] = [one for one in held if (one.kind, one.key) != (upload.kind, upload.key)]
+    _FORGET[upload.kind](upload.key)
 
 
-def forget_here(key: str) -> None:
+def forget_here(upload: Upload) -> None:
     """Forget an upload, and take it out of the address with what was chosen of it: no page is then asked for what is gone."""
-    forget(key)
-    review, (view, _) = address.read_review(), address.read_state()
+    forget(upload)
+    key, plain, view = upload.key, ViewState(), address.read_state()[0]
+    match upload.kind:
+        case "exports":
+            _leave_out_of_the_review(key)
+        case "traffic" if view.traffic == key:
+            address.write_state(traffic=plain.traffic, hours=plain.hours, copies=plain.copies)
+        case "sweep" if view.sweep.sweep == key:
+            address.write_state(sweep=plain.sweep)
+        case "requests" if view.budget.requests == key:
+            address.write_state(budget=replace(view.budget, requests=plain.budget.requests))
+        case "prices" if view.budget.prices == key:
+            address.write_state(budget=replace(view.budget, prices=plain.budget.prices, model=plain.budget.model))
+
+
+def _leave_out_of_the_review(key: str) -> None:
+    review = address.read_review()
     if review.data == key:
         review = review.changed(data="", start=None, end=None)
     if review.against == key:
         review = review.changed(against="", against_start=None, against_end=None)
-    plain = ViewState()
-    if view.traffic == key:
-        address.write_state(traffic=plain.traffic, hours=plain.hours, copies=plain.copies)
-    if view.sweep.sweep == key:
-        address.write_state(sweep=plain.sweep)
-    if view.budget.requests == key:
-        address.write_state(budget=replace(view.budget, requests=plain.budget.requests))
     if review != address.read_review():
         address.write_review(review)
+
+
+def _budget_desk() -> "BudgetDesk":
+    from horde_policy.ui.budget_desk import budget_desk  # only a session that uploaded for it has loaded it
+
+    return budget_desk()
+
+
+def _forget_sweep(key: str) -> None:
+    from horde_policy.ui.sweep_desk import sweep_desk  # as above
+
+    sweep_desk().forget(key)
 
 
 _FORGET: Final[dict[Kind, Callable[[str], None]]] = {
     "exports": lambda key: review_library.library().forget(key),
     "traffic": lambda key: replay_desk.desk().library.forget(key),
+    "requests": lambda key: _budget_desk().forget_requests(key),
+    "prices": lambda key: _budget_desk().forget_prices(key),
+    "sweep": _forget_sweep,
 }

@@ -8,12 +8,12 @@ from typing import Any, Final
 import polars as pl
 
 from horde_policy.budget.bound import Certain, Declared, gap_ratio, worst_case
-from horde_policy.budget.money import money_text
+from horde_policy.budget.money import money_column, money_text
 from horde_policy.budget.reservation import Reservation
 from horde_policy.budget.simulate import BudgetReplay
 from horde_policy.views.budget_inputs import PricedRequests
 from horde_policy.views.grid import Column, Row
-from horde_policy.views.text import NOT_REPORTED, count, count_of, ratio, visible
+from horde_policy.views.text import NOT_REPORTED, count, count_of, own_words, ratio, visible
 
 __all__ = [
     "ALTERNATIVE_WORDS",
@@ -22,13 +22,10 @@ __all__ = [
     "RULES",
     "RULES_ANCHOR",
     "SETTING_COLUMNS",
-    "document_markdown",
-    "exact_usd",
     "headline",
     "inputs_words",
     "limit_words",
     "line_rows",
-    "own_words",
     "refused_words",
     "rules_markdown",
     "setting_name",
@@ -123,7 +120,7 @@ def limit_words(replay: BudgetReplay, *, chosen: bool) -> str:
     """Return the budget in words."""
     zone = "" if replay.window == "total" else f" ({replay.zone})"
     automatic = "" if chosen else ", half of what everything costs"
-    return f"${exact_usd(replay.limit_pico)} {WINDOW_WORDS[replay.window]}{zone}{automatic}"
+    return f"{money_text(replay.limit_pico)} {WINDOW_WORDS[replay.window]}{zone}{automatic}"
 
 
 def inputs_words(requests: PricedRequests, table: str, source: str) -> list[tuple[str, str]]:
@@ -222,7 +219,7 @@ LINE_COLUMNS: Final = (
     Column(key="line", label="Part", kind="name"),
     Column(key="tokens", label="Tokens", right=True),
     Column(key="price", label="Price", unit="$ per million", right=True),
-    Column(key="amount", label="Amount", unit="$", right=True),
+    Column(key="amount", label="Amount", right=True),
     Column(key="note", label="How", wrap=True, wide=True),
 )
 
@@ -230,37 +227,19 @@ LINE_COLUMNS: Final = (
 def line_rows(held: Reservation) -> list[Row]:
     """Return a hold line by line, exact to the last digit; the last line is their sum."""
     lines = held.explanation()
+    amounts = money_column([line.amount_pico for line in lines])
     rows = []
-    for number, line in enumerate(lines):
+    for number, (line, amount) in enumerate(zip(lines, amounts, strict=True)):
         last = number == len(lines) - 1
         cells: dict[str, Any] = {
             "line": line.label,
             "tokens": NOT_REPORTED if line.tokens is None else count(line.tokens),
             "price": NOT_REPORTED if line.usd_per_million is None else f"{line.usd_per_million:f}",
-            "amount": exact_usd(line.amount_pico),
+            "amount": amount,
             "note": {"text": line.note or ("held until the real cost is known" if last else "")},
         }
         rows.append(Row(id=str(number), cells=cells, pinned=last))
     return rows
-
-
-def own_words(text: str) -> str:
-    r"""Return a sentence of our own as Markdown: a dollar must not begin a formula. Never for a text from elsewhere.
-
-    >>> own_words("$1 of $2")
-    '\\$1 of \\$2'
-    """
-    return text.replace("$", "\\$")
-
-
-def exact_usd(pico: int) -> str:
-    """Return an amount of dollars to the last digit, without a sign of the currency.
-
-    >>> exact_usd(91_440_000_000), exact_usd(0)
-    ('0.09144', '0')
-    """
-    whole, part = divmod(pico, 10**12)
-    return f"{whole:,}" + (f".{part:012d}".rstrip("0") if part else "")
 
 
 def shape_sentence(api: str) -> str | None:
@@ -321,13 +300,3 @@ def with_links(markdown: str) -> str:
 def rules_markdown() -> str:
     """Return the rules that the page names as a list."""
     return "\n".join(f"- **{code}** {own_words(text)}" for code, text in RULES.items())
-
-
-def document_markdown(text: str) -> str:
-    r"""Return a page of the docs as a part of a page: without its title, its headings one level down, no dollar a formula.
-
-    >>> document_markdown("# Title\n\nCosts $1.\n\n## Part\n")
-    'Costs \\$1.\n\n### Part'
-    """
-    lines = text.split("\n", 1)[1].strip().splitlines()
-    return "\n".join(own_words("#" + line if line.startswith("##") else line) for line in lines)

@@ -13,7 +13,20 @@ from horde_policy.views.parameters import WORKSHOP_STEPS
 from horde_policy.views.review_state import ReviewState
 from horde_policy.views.state import DEMO, ViewState
 
-__all__ = ["BUSY", "IDLE", "OTHER_BACKEND", "SEVERAL_SIZES", "SHARED_NAME", "STEPS", "STUCK", "GuideLink", "Step", "link_query"]
+__all__ = [
+    "BUSY",
+    "IDLE",
+    "ONWARD",
+    "OTHER_BACKEND",
+    "SEVERAL_SIZES",
+    "SHARED_NAME",
+    "STEPS",
+    "STUCK",
+    "GuideLink",
+    "Step",
+    "link_query",
+    "subject_of",
+]
 
 IDLE: Final = "koboldcpp/Sparrow-0.6B"
 STUCK: Final = "koboldcpp/Nocturne-70B"
@@ -26,22 +39,27 @@ SEVERAL_SIZES: Final = "koboldcpp/Saltmarsh-12B"
 
 @dataclass(frozen=True, slots=True)
 class GuideLink:
-    """A page that a step opens: its name in the address, what to look at there, and what is chosen on it."""
+    """A page that a step opens: its name in the address, what to look at there, and what is chosen on it.
+
+    A ``part`` that stands far down on its page is shown first on it while the step is held (:func:`subject_of`).
+    """
 
     page: str
     label: str
     changes: Mapping[str, object] = field(default_factory=dict)
     review: ReviewState | None = None
     extra: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    part: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step: its title, the question put to the room first, and the pages that answer it."""
+    """One step: its title, the question put to the room first, the pages that answer it, and what is taken home from it."""
 
     title: str
     question: str
     links: tuple[GuideLink, ...]
+    lesson: str
 
 
 STEPS: Final[tuple[Step, ...]] = (
@@ -52,11 +70,13 @@ STEPS: Final[tuple[Step, ...]] = (
             GuideLink("overview", "The board, longest wait first", {"sort": "wait", "descending": True}),
             GuideLink("model", "The idle model under both rules", {"models": (IDLE,)}),
         ),
+        "One count for the whole horde gives the idle model and the stuck one the same; each model's own wait tells them apart.",
     ),
     Step(
         "The curve",
         "What is free when the wait is one minute, three minutes, five minutes?",
         (GuideLink("model", "A model on the slope", {"models": (BUSY,)}),),
+        "The allowance is full up to one wait, falls in a straight line, and ends at a floor: nobody is shut out.",
     ),
     Step(
         "Whose wait",
@@ -66,6 +86,7 @@ STEPS: Final[tuple[Step, ...]] = (
             GuideLink("model", "The one with the queue", {"models": (SHARED_NAME,)}),
             GuideLink("model", "A client that names both", {"models": (SHARED_NAME, OTHER_BACKEND)}),
         ),
+        "The wait is that of the workers that could serve this request, so naming another backend can shorten it.",
     ),
     Step(
         "Size changes the pool",
@@ -75,6 +96,7 @@ STEPS: Final[tuple[Step, ...]] = (
             GuideLink("model", "1,024 tokens", {"models": (SEVERAL_SIZES,), "max_length_tokens": 1024}),
             GuideLink("overview", "The whole board at 1,024 tokens", {"max_length_tokens": 1024}),
         ),
+        "Asking for more leaves fewer workers: the wait and the allowance are of the size that was asked for.",
     ),
     Step(
         "Reading the week",
@@ -87,11 +109,13 @@ STEPS: Final[tuple[Step, ...]] = (
                 review=ReviewState(rows="requester", columns="requested_size", outcome=("refused",)),
             ),
         ),
+        "Counts say who was refused, and that most refusals met a wait that was long; each share has its interval.",
     ),
     Step(
         "Funded waits",
         "Those who paid: did they wait less?",
-        (GuideLink("waits", "The bounds of the funded wait", review=ReviewState(over_s=300.0, above=0.1)),),
+        (GuideLink("waits", "The bounds of the funded wait", review=ReviewState(over_s=300.0, above=0.1), part="funded"),),
+        "What was not recorded cannot be counted later: whether payers wait less takes a record of each request.",
     ),
     Step(
         "Try a setting",
@@ -104,20 +128,40 @@ STEPS: Final[tuple[Step, ...]] = (
             ),
             GuideLink("replay", "The same with real arrivals", {"runs": ("floor_tokens=1024",)}),
         ),
+        "Counts show what a setting frees; what that makes others wait only a replay shows.",
     ),
     Step(
         "A budget's bound",
         "A budget is hard. How far over can it go all the same?",
         (
-            GuideLink("budget", "The budget's page"),
-            GuideLink("budget", "All of it held", extra={"budget_reserve": ("32000",)}),
+            GuideLink("budget", "One request, line by line", part="request"),
+            GuideLink("budget", "All of it held", extra={"budget_reserve": ("32000",)}, part="request"),
         ),
+        "A hard budget can be passed by what open requests cost beyond their holds, and that much can be said beforehand.",
     ),
 )
 """The eight steps in their order."""
 
+ONWARD: Final[tuple[tuple[str, str, str], ...]] = (
+    ("overview", "Watch a horde", "the board of a horde of your own: choose it at *Source*, or set `HORDE_URL`"),
+    ("week", "Read your own week", "upload exported metrics, or name a Prometheus"),
+    ("replay", "Replay your own traffic", "a request log, or the counts of a week, under up to four settings"),
+    ("sweep", "Choose settings", "many settings at once, what is within the noise, and a proposal to send"),
+)
+"""Where to go on when the workshop is over: page, what it is for, what it takes."""
+
 if len(STEPS) != WORKSHOP_STEPS:
     raise AssertionError("the address knows another number of steps than there are")
+
+
+def subject_of(step: int, page: str) -> str:
+    """Return the part of a page that a step of the workshop is about; empty where it is the page as it stands.
+
+    >>> subject_of(6, "waits"), subject_of(6, "budget"), subject_of(0, "waits"), subject_of(9, "waits")
+    ('funded', '', '', '')
+    """
+    links = STEPS[step - 1].links if 0 < step <= len(STEPS) else ()
+    return next((link.part for link in links if link.page == page and link.part), "")
 
 
 def link_query(link: GuideLink, step: int, base: AllowanceSettings, first_source: str = DEMO) -> dict[str, list[str]]:

@@ -21,7 +21,6 @@ from horde_policy.policy.alternatives import old_rule_allowance
 from horde_policy.review.finding import Finding
 from horde_policy.review.findings import Week
 from horde_policy.review.whatif import what_if
-from horde_policy.views.budget_words import exact_usd
 from horde_policy.views.figures.guide import NamedPoint
 from horde_policy.views.finding_text import finding_text
 from horde_policy.views.guide import BUSY, IDLE, OTHER_BACKEND, SEVERAL_SIZES, SHARED_NAME, STUCK
@@ -310,7 +309,7 @@ def _budget(material: Material) -> Content:
     )
     if some.limit_tokens is None:
         raise ValueError("the example request limits its output")
-    hold, whole_hold = f"${exact_usd(some.hold_pico)}", f"${exact_usd(whole.hold_pico)}"
+    hold, whole_hold = money_text(some.hold_pico), money_text(whole.hold_pico)
     return Content(
         (
             tile("Held for one request", hold),
@@ -321,7 +320,7 @@ def _budget(material: Material) -> Content:
             f"The request on the page has {count(ask.body_bytes)} bytes and asks for {count(some.choices)} answers of up to "
             f"{tokens(some.limit_tokens)} tokens. Held are its input and at most {tokens(RESERVED_TOKENS)} tokens of each: "
             f"{hold}.",
-            f"With {OPEN_REQUESTS} open like it, ${exact_usd(some.hold_pico * OPEN_REQUESTS)} are held, and they can go {over} "
+            f"With {OPEN_REQUESTS} open like it, {money_text(some.hold_pico * OPEN_REQUESTS)} are held, and they can go {over} "
             f"over if inputs are at most 1.7 × the estimate; {over_full_inputs} if every input fills the context window.",
             f"Holding all {tokens(HELD_IN_FULL_TOKENS)} tokens makes that {whole_over} and {whole_over_full_inputs}, for the "
             f"input alone, and refuses earlier: {whole_hold} are held for each.",

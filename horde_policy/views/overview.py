@@ -7,7 +7,6 @@ from typing import Final, Literal
 import polars as pl
 
 from horde_policy.board.rows import Board, Pulse, Row
-from horde_policy.board.states import State
 from horde_policy.settings import AllowanceSettings
 from horde_policy.units import MAX_LENGTH_LIMIT_TOKENS
 from horde_policy.views import grid
@@ -30,9 +29,6 @@ ANY_MODEL_ID: Final = "any model"
 DESCENDING_FIRST: Final = frozenset({"wait", "speed", "queued", "demand"})
 """Sorts whose first click puts the largest on top; the others put the smallest, or the worst state, there."""
 
-OTHER_STATES: Final[tuple[State, ...]] = ("falling", "too_large", "unknown")
-"""What the headline does not always count, the tile of the models does."""
-
 WORST_FIRST: Final = ("no_worker", "floor", "falling", "unknown", "too_large", "full")
 
 
@@ -42,9 +38,7 @@ WORST_FIRST: Final = ("no_worker", "floor", "falling", "unknown", "too_large", "
 def pulse_tiles(pulse: Pulse, status: Status, *, ticking: bool = True) -> list[dict[str, object]]:
     """Return the row of figures; the last tile's age ticks in the browser, unless the page has no timer."""
     parts: list[dict[str, object]] = [{"state": s, "number": n} for s in STATES if (n := pulse.states[s])]  # type: ignore[index]
-    states = "Listed by the server, or served by a worker of its list: "
-    states += ", ".join(f"{count(pulse.states[s])} {words.label}" for s, words in STATES.items() if pulse.states[s])  # type: ignore[index]
-    others = [(pulse.states[s], STATES[s].label) for s in OTHER_STATES]
+    states = ", ".join(f"{count(pulse.states[s])} {words.label}" for s, words in STATES.items() if pulse.states[s])  # type: ignore[index]
     counted = "Online, outside maintenance, owner not flagged"
     counted += f"; {count(pulse.unmeasured_workers)} of them count at the assumed speed." if pulse.unmeasured_workers else "."
     idle = f"{count(pulse.maintenance_workers)} more in maintenance" if pulse.maintenance_workers else ""
@@ -55,8 +49,8 @@ def pulse_tiles(pulse: Pulse, status: Status, *, ticking: bool = True) -> list[d
         tile(
             "Models",
             count(pulse.models),
-            sub=", ".join(f"{count(n)} {word}" for n, word in others if n),
-            help=states,
+            sub=states,
+            help="Listed by the server, or served by a worker of its list, each in one state at this size.",
             parts=parts,
         ),
         tile("Workers", count(pulse.open_workers), sub=idle, help=counted),

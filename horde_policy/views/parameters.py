@@ -32,6 +32,7 @@ from horde_policy.views.address_values import (
 from horde_policy.views.words import STATES
 
 __all__ = [
+    "AS_IN_COMMANDS",
     "LEAST_CONTEXT_TOKENS",
     "LEAST_MAX_LENGTH_TOKENS",
     "MOST_CONTEXT_TOKENS",
@@ -45,7 +46,9 @@ __all__ = [
     "SETTING_PARAMETERS",
     "SORTS",
     "TRIED_PARAMETERS",
+    "WORKSHOP_FINISH",
     "WORKSHOP_STEPS",
+    "as_written",
     "changed_settings",
     "distinct_runs",
     "hours_from_text",
@@ -76,6 +79,7 @@ MOST_RUNS = 4
 MOST_RUN_CHARACTERS = 500
 MOST_HOURS = 1_000_000
 WORKSHOP_STEPS = 8
+WORKSHOP_FINISH = WORKSHOP_STEPS + 1
 NO_RUN = "none"
 """Stands in an address for a replay of the baseline alone."""
 
@@ -183,7 +187,7 @@ PARAMETERS: Final[tuple[Parameter, ...]] = (
     Parameter("sort", "sort", one_of(SORTS), one, shared=False),
     Parameter("descending", "descending", flag, bit, shared=False),
     Parameter("wall", "wall", flag, bit, shared=False),
-    Parameter("step", "step", whole(0, WORKSHOP_STEPS), one),
+    Parameter("step", "step", whole(0, WORKSHOP_FINISH), one),
     Parameter("answers", "answers", flag, bit, shared=False),
     Parameter("traffic", "traffic", _CHOSEN, one, shared=False),
     Parameter("hours", "hours", checked(hours_from_text), lambda hours: (hours_text(hours),), shared=False),
@@ -213,6 +217,26 @@ SETTING_PARAMETERS: Final[dict[str, str]] = {
 
 TRIED_PARAMETERS: Final[dict[str, str]] = {f"try_{name}": SETTING_PARAMETERS[name] for name in list(SETTING_PARAMETERS)[:4]}
 """Parameter → one of the four figures of the curve, as the model page tries it."""
+
+AS_IN_COMMANDS: Final[dict[str, str]] = (
+    {setting: name for name, setting in SETTING_PARAMETERS.items()}
+    | {f"try_{setting}": name for name, setting in TRIED_PARAMETERS.items()}
+    | {f"what_if_{SETTING_PARAMETERS[name]}": f"what_if_{name}" for name in ("ceiling", "floor")}
+)
+"""The spelling of files and of ``--set`` → the parameter that an address is written with: a link may have either."""
+
+
+def as_written(query: Query) -> Query:
+    """Return a query in the spelling that addresses are written with; of what stands there in both, the last counts.
+
+    >>> as_written({"floor_tokens": ["256"], "what_if_floor_tokens": ["1024"], "size": ["80"]})
+    {'floor': ['256'], 'what_if_floor': ['1024'], 'size': ['80']}
+    """
+    written: dict[str, list[str]] = {}
+    for name, values in query.items():
+        written.setdefault(AS_IN_COMMANDS.get(name, name), []).extend(values)
+    return written
+
 
 _WHOLE = matching(r"[0-9]{1,9}", f"must be a whole number from 1 to {MAX_LENGTH_LIMIT_TOKENS}")
 _REAL = matching(r"[0-9]{1,9}(\.[0-9]{1,9})?", "must be a number of at least 0")

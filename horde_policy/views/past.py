@@ -13,7 +13,7 @@ from horde_policy.settings import AllowanceSettings
 from horde_policy.views import grid
 from horde_policy.views.figures.history import Behind, Mark
 from horde_policy.views.history import Range, spark_points, thinned
-from horde_policy.views.text import age, count, escape_markdown, instant, shortened, speed, visible
+from horde_policy.views.text import age, count, count_of, escape_markdown, instant, shortened, speed, visible
 from horde_policy.views.words import STATES
 
 __all__ = [
@@ -174,7 +174,7 @@ def _why(change: ModelChange) -> str:
         parts.append(f"the queue {'grew' if queue > 0 else 'fell'} by {count(abs(queue))} tokens")
     parts += [_worker_text(worker) for worker in change.workers[:MOST_WORKERS_TOLD]]
     if len(change.workers) > MOST_WORKERS_TOLD:
-        parts.append(f"{count(len(change.workers) - MOST_WORKERS_TOLD)} more workers changed")
+        parts.append(f"{count_of(len(change.workers) - MOST_WORKERS_TOLD, 'more worker')} changed")
     return "; ".join(parts) or "its sizes changed"
 
 

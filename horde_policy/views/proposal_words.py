@@ -94,6 +94,15 @@ def _partial(facts: Facts) -> str:
     return f"{made}: the sweep was stopped before the end, and the other settings are not done."
 
 
+def _unserved(facts: Facts) -> str:
+    least, most = ratio(facts["least"]), ratio(facts["most"])
+    share = most if least == most else f"{least} to {most} (by fill rule)"
+    return (
+        f"No worker of this fleet serves the models of {share} of the requests: what of them is admitted can only wait and "
+        "expire, whatever the settings are, and counts in every share and wait here."
+    )
+
+
 CAVEATS: Final[dict[str, Callable[[Facts], str]]] = {
     "partial": _partial,
     "reconstruction": lambda _: (
@@ -105,6 +114,7 @@ CAVEATS: Final[dict[str, Callable[[Facts], str]]] = {
         "it more than on the trace:"
     ),
     "one_fill_rule": lambda _: "One fill rule only was tried. Look at a second one before deciding.",
+    "unserved_models": _unserved,
     "undated": lambda _: "The trace has no real dates: days are counted from its start.",
     "one_load": lambda f: (
         f"One load only ({f['load']:g}) was tried"

@@ -12,7 +12,7 @@ from horde_policy.errors import ConfigError
 from horde_policy.settings import AllowanceSettings, ReplaySettings, settings_from_pairs
 from horde_policy.views.text import count, seconds
 
-__all__ = ["CLIENTS", "LETTERS", "RULES", "Run", "baseline_of", "run_text", "runs_of", "settings_words"]
+__all__ = ["CLIENTS", "LETTERS", "RULES", "Run", "baseline_of", "opened_run", "run_text", "runs_of", "settings_words"]
 
 LETTERS: Final = ("baseline", "B", "C", "D", "E")
 """How runs are called on the page and in its files, the baseline first."""
@@ -167,3 +167,14 @@ def runs_of(texts: Sequence[str], settings: AllowanceSettings) -> tuple[tuple[Ru
             continue
         runs.append(Run(LETTERS[len(runs)], given, settings_words(given, baseline.settings)))
     return tuple(runs), tuple(notes)
+
+
+def opened_run(runs: Sequence[Run], letter: str) -> str:
+    """Return the letter of the run that is open: the one asked for, else the first beside the baseline; empty without any.
+
+    >>> runs = runs_of(("rule=old", "rule=jobs"), AllowanceSettings())[0]
+    >>> opened_run(runs, "C"), opened_run(runs, "E"), opened_run(runs, ""), opened_run(runs[:1], "B")
+    ('C', 'B', 'B', '')
+    """
+    others = [run.letter for run in runs[1:]]
+    return letter if letter in others else next(iter(others), "")

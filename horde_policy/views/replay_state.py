@@ -49,6 +49,8 @@ class ReplayAsked:
         Whose allowance is drawn over time; empty for all models. Hostile text.
     letter
         The run whose largest differences are listed; empty for the one that differs most.
+    edited
+        The run whose sliders are open; empty for the first.
     model_map
         The map of the fill rule ``models=mapped``; hostile text.
 
@@ -64,6 +66,7 @@ class ReplayAsked:
     outcome: str = ""
     model: str = ""
     letter: str = ""
+    edited: str = ""
     model_map: ModelMap = ()
 
     def changed(self, **changes: object) -> Self:
@@ -141,6 +144,7 @@ _PARAMETERS: Final[dict[str, tuple[str, Callable[[Sequence[str]], Any]]]] = {
     "outcome": ("see_outcome", _one_of(tuple(OUTCOME.categories)[:3])),
     "model": ("see_model", _name),
     "letter": ("see_run", _one_of(LETTERS[1:])),
+    "edited": ("open_run", _one_of(LETTERS[1:])),
     "model_map": ("map", lambda given: map_from_text("\n".join(given))),
 }
 """Field → its parameter of the address, and how it is read."""

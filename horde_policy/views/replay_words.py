@@ -7,6 +7,7 @@ from horde_policy.units import JOB_TIME_LIMIT_S
 from horde_policy.views.grid import Column, Row, name_cell
 from horde_policy.views.replay_results import Compared, Scored, wait_of, waits_table
 from horde_policy.views.replay_runs import CLIENTS, RULES, Run
+from horde_policy.views.review_words import size_text
 from horde_policy.views.text import NOT_REPORTED, count, count_of, ratio, seconds, tokens_short, visible
 
 __all__ = [
@@ -188,15 +189,6 @@ DIFFERENCES: Final = {
 }
 
 
-def size_words(size: str) -> str:
-    """Return a size bucket as people read it.
-
-    >>> size_words("<=512"), size_words("513-1024"), size_words(">4096")
-    ('≤ 512', '513 to 1024', '> 4096')
-    """
-    return size.replace("<=", "≤ ").replace(">", "> ").replace("-", " to ")
-
-
 def answer_words(more_s: float | None) -> str:
     """Return by how much an answer comes sooner or later; one that comes in one run only has no such difference.
 
@@ -223,7 +215,7 @@ def difference_rows(change: Compared, *, each: int = 6) -> list[Row]:
                         "request": name_cell(found["request_id"]),
                         "what": found["change"],
                         "requester": found["requester"].replace("_", " "),
-                        "size": size_words(found["requested_size"]),
+                        "size": size_text(found["requested_size"]),
                         "tokens": f"{'+' if more > 0 else '−'}{count(abs(more))}" if more else "0",
                         "answer": answer_words(answer),
                         "before": found["baseline_outcome"],

@@ -31,6 +31,7 @@ from horde_policy.views.address_values import (
     read_values,
     whole,
 )
+from horde_policy.views.parameters import as_written
 
 __all__ = ["PARAMETERS", "ReviewState", "parse_review_state", "range_from_text", "range_text", "target_address"]
 
@@ -263,6 +264,7 @@ def parse_review_state(query: Query) -> tuple[ReviewState, tuple[str, ...]]:
     The link's above='2' is left out: it must be a number from 0 to 1.
     The link's since and until are left out: the range must begin before it ends.
     """
+    query = as_written(query)
     values, notes = read_values(PARAMETERS, query)
     for start, end, name in (
         ("start", "end", "since and until"),

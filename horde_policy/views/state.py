@@ -22,6 +22,7 @@ from horde_policy.views.parameters import (
     PARAMETERS,
     SETTING_PARAMETERS,
     TRIED_PARAMETERS,
+    as_written,
     changed_settings,
     distinct_runs,
     read_settings,
@@ -62,7 +63,7 @@ class ViewState:
     wall
         Whether the page is meant for a screen on a wall: large, without controls.
     step
-        The step of the workshop that is being held, 0 for none; it goes along to every page.
+        The step of the workshop that is being held, 0 for none, 9 for its finish; it goes along to every page.
     answers
         Whether the guide shows the step's figures, and not the question alone.
     traffic, hours, copies, keep_percent, fill
@@ -205,7 +206,7 @@ def parse_view_state(query: Query, base: AllowanceSettings, first_source: str = 
     Notes
     -----
     Of a value that is given several times the last counts, and a note says so, but for ``m``, ``state``, ``run`` and ``lost``.
-    Nothing raises.
+    A setting may be spelled as in commands (:data:`~horde_policy.views.parameters.AS_IN_COMMANDS`). Nothing raises.
 
     Examples
     --------
@@ -218,6 +219,7 @@ def parse_view_state(query: Query, base: AllowanceSettings, first_source: str = 
     The link's ceiling='1e309' is left out: it must be a whole number from 1 to 16384.
     The link's colour is left out: no page knows it.
     """
+    query = as_written(query)
     values, notes = read_values(PARAMETERS, query)
     values = _load_of(str(values.get("traffic", ViewState().traffic))) | values
     more_runs = len(distinct_runs(query.get("run", ()))) - MOST_RUNS

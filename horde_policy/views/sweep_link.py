@@ -7,7 +7,8 @@ from typing import Any, Final
 from horde_policy.replay.fill_rule import FillRule
 from horde_policy.settings import AllowanceSettings, ReplaySettings
 from horde_policy.views.parameters import SETTING_PARAMETERS
-from horde_policy.views.replay_runs import run_text
+from horde_policy.views.replay_runs import LETTERS, run_text
+from horde_policy.views.replay_state import ReplayAsked
 from horde_policy.views.state import ViewState
 
 __all__ = ["ORIGIN", "base_load_of", "replay_query", "why_not"]
@@ -52,14 +53,16 @@ def replay_query(
 
     Notes
     -----
-    The page's own baseline has the five figures of the allowance; what else differs stands in the runs.
+    The page's own baseline has the five figures of the allowance; what else differs stands in the runs. The settings' own
+    sliders are open, and so their marks are drawn.
     """
     origin = stamp[ORIGIN]
     times = load * base_load_of(stamp)
     copies = max(1, math.ceil(times))
     page = base.changed(**{name: getattr(baseline, name) for name in SETTING_PARAMETERS.values()})
     lifted = ReplaySettings.lifted(page)
-    runs = tuple(run_text(each, lifted) for each in dict.fromkeys((baseline, settings)) if each != lifted)
+    compared = [each for each in dict.fromkeys((baseline, settings)) if each != lifted]
+    place = compared.index(settings) if settings in compared else 0
     state = ViewState(
         settings=page,
         traffic=str(origin["traffic"]),
@@ -68,7 +71,8 @@ def replay_query(
         keep_percent=max(1, round(100 * times / copies)),
         fill=fill or str(FillRule()),
         fleet=str(origin["fleet"]),
-        runs=runs,
+        runs=tuple(run_text(each, lifted) for each in compared),
+        replay=ReplayAsked(edited=LETTERS[1 + place] if place else ""),
     )
     return state.query(base)
 

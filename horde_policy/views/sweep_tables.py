@@ -11,6 +11,7 @@ from horde_policy.sweep.judge import Judgement
 from horde_policy.sweep.noise import LEAST_BLOCKS
 from horde_policy.sweep.proposal import Proposal
 from horde_policy.sweep.run import Sweep
+from horde_policy.sweep.unserved import unserved_range
 from horde_policy.views import proposal_words
 from horde_policy.views.grid import Column, Row
 from horde_policy.views.replay_words import fleet_words
@@ -41,6 +42,7 @@ __all__ = [
     "points_table",
     "rests_on",
     "sensitivity_rows",
+    "unserved_note",
     "warnings_of",
 ]
 
@@ -52,6 +54,8 @@ INTRODUCTION: Final = (
 _FLEET_NEEDS: Final = {"from", "synthetic", "workers", "models", "combined_speed_tok_per_s"}
 _LOUD: Final = ("few_days", "within_noise", "does_not_meet", "not_certain", "no_holdout", "holdout_disagrees", "partial")
 """Caveats that stand beside the answer and not only in the proposal."""
+
+HALF: Final = 0.5
 
 
 def headline(proposal: Proposal | None) -> str:
@@ -87,6 +91,14 @@ def _noise(judgement: Judgement) -> list[str]:
     if best is not None and judgement.row(best)["verdict"] == "within_noise":
         return ["The settings that look best are within the noise: their lead may be luck."]
     return []
+
+
+def unserved_note(sweep: Sweep, judgement: Judgement) -> tuple[str, bool] | None:
+    """Return a word on models that no worker of the fleet serves, and whether they are most of what is asked for; or null."""
+    lost = unserved_range(sweep.stamp, judgement.rows["fill"].unique().to_list())
+    if lost is None:
+        return None
+    return proposal_words.caveat_sentence("unserved_models", {"least": lost[0], "most": lost[1]})[0], lost[1] > HALF
 
 
 def rests_on(sweep: Sweep, judgement: Judgement) -> list[tuple[str, str]]:

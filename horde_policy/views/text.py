@@ -18,10 +18,12 @@ __all__ = [
     "code_span",
     "count",
     "count_of",
+    "document_markdown",
     "escape_html",
     "escape_markdown",
     "escape_plotly",
     "instant",
+    "own_words",
     "range_text",
     "ratio",
     "seconds",
@@ -42,6 +44,8 @@ _UNSEEN = frozenset(
 )
 _MARKDOWN_PUNCTUATION = re.compile(r"([!-/:-@\[-`{-~])")
 _BACKTICKS = re.compile(r"`+")
+_LINK_BESIDE = re.compile(r"\[([^\]]*)\]\((?!#|[a-z]+://)[^)]*\)")
+_PICTURE_LINE = re.compile(r"^!\[[^\]]*\]\([^)]*\)\n+", re.MULTILINE)
 
 
 # --- hostile text ---------------------------------------------------------------------------------------------------
@@ -101,6 +105,27 @@ def escape_markdown(text: str) -> str:
     for mark in (":", "@", "."):
         text = text.replace("\\" + mark, "\\" + mark + "\N{WORD JOINER}")
     return text
+
+
+def own_words(text: str) -> str:
+    r"""Return a sentence of our own as Markdown: a dollar must not begin a formula. Never for a text from elsewhere.
+
+    >>> own_words("$1 of $2")
+    '\\$1 of \\$2'
+    """
+    return text.replace("$", "\\$")
+
+
+def document_markdown(text: str) -> str:
+    r"""Return a page of the docs as a part of a page: no title, headings one level down, no dollar a formula.
+
+    Pictures and the addresses of other pages of the docs are left out: the app does not serve them.
+
+    >>> document_markdown("# Title\n\nCosts $1, [as said](x.md).\n\n![A page](images/page.png)\n\n## Part\n")
+    'Costs \\$1, as said.\n\n### Part'
+    """
+    without = _LINK_BESIDE.sub(r"\1", _PICTURE_LINE.sub("", text.split("\n", 1)[1]))
+    return "\n".join(own_words("#" + line if line.startswith("##") else line) for line in without.strip().splitlines())
 
 
 def escape_plotly(text: str) -> str:

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from horde_policy.ui import budget_page
+from horde_policy.ui import budget_page, shell
 from horde_policy.ui.address import read_state
 from horde_policy.ui.budget_calculator import show_calculator
 from horde_policy.ui.budget_controls import show_choices
@@ -11,6 +11,8 @@ from horde_policy.ui.budget_ledger import show_ledger
 from horde_policy.views.budget_words import INTRODUCTION
 
 opened = budget_page.open_budget()
+# What a step of the workshop is about stands first, so that the room sees it.
+first = st.container()
 answer = st.container()
 show_choices(opened.state, budget_desk(), opened.table, opened.automatic)
 result = budget_page.replay(opened)
@@ -24,5 +26,6 @@ if result is not None:
     budget_page.show_details(result)
     budget_page.show_files(opened, result)
 budget_page.show_rules()
-show_calculator(opened.state, opened.table)
+with first if shell.shows_first("request") else st.container():
+    show_calculator(opened.state, opened.table)
 show_ledger(read_state()[0])

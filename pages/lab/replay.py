@@ -11,7 +11,7 @@ opened = replay_page.open_replay()
 replay_page.show_source(opened)
 answer = st.container()
 show_choices(opened)
-show_settings(opened.runs)
+show_settings(opened.runs, opened.state.replay.edited)
 replay_page.show_notes(opened)
 result = replay_page.replayed(opened)
 with answer:

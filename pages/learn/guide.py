@@ -3,8 +3,10 @@
 from horde_policy.ui import guide_page
 
 state = guide_page.choose_step()
-if state.step:
-    guide_page.show_step(state)
-else:
+if not state.step:
     guide_page.show_contents(state)
     guide_page.show_glossary()
+elif guide_page.is_over(state):
+    guide_page.show_finish()
+else:
+    guide_page.show_step(state)

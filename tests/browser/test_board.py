@@ -206,11 +206,31 @@ def test_the_link_is_copied(demo: App, view: View) -> None:
     assert tab.page.evaluate("() => navigator.clipboard.readText()") == f"{demo.url}/overview?size=512"
 
 
-def test_the_wall_screen_opens_at_its_top(demo: App, view: View) -> None:
+def test_the_wall_screen_is_the_board_alone_in_large_type_from_its_top(demo: App, view: View) -> None:
     tab = view(demo, viewport={"width": 1920, "height": 400}).open("overview").board()
+    letters = "() => parseFloat(getComputedStyle(document.querySelector('h1')).fontSize)"
+    around = [
+        tab.page.get_by_test_id("stSidebar"),
+        tab.page.get_by_test_id("stHeader"),
+        tab.page.get_by_placeholder("Find a model"),
+    ]
+    around.append(tab.page.locator(".st-key-shared-controls"))
+    for part in around:
+        expect(part).to_be_visible()
+    before = tab.page.evaluate(letters)
     tab.page.get_by_role("button", name="Wall screen").click()
     tab.page.wait_for_url("**wall=1**")
-    tab.page.get_by_role("button", name="Leave the wall screen").wait_for()
+    leave = tab.page.get_by_role("button", name="Leave the wall screen")
+    leave.wait_for()
     tab.settled()
+    for part in around:
+        expect(part).not_to_be_visible()
+    assert tab.page.evaluate(letters) >= 1.25 * before, "to be read from across a room"
     expect(tab.page.locator("h1")).to_be_in_viewport()
     assert tab.page.locator(APP_TEXT).evaluate("main => main.scrollTop") == 0
+    leave.click()
+    tab.page.wait_for_url(lambda url: "wall" not in url)
+    tab.settled()
+    for part in around:
+        expect(part).to_be_visible()
+    assert tab.page.evaluate(letters) == before

@@ -61,10 +61,10 @@ def test_a_choice_is_in_the_link_and_back_undoes_it(demo: App, view: View) -> No
     limit.fill("0.50")
     limit.press("Enter")
     tab.page.wait_for_url("**budget_limit=0.50*")
-    tab.page.get_by_text("$0.5 in all").wait_for()
+    tab.page.get_by_text("$0.5000 in all").wait_for()
     other = view(demo)
     other.page.goto(tab.page.url)
-    other.page.get_by_text("$0.5 in all").wait_for()
+    other.page.get_by_text("$0.5000 in all").wait_for()
     assert "budget_limit=0.50" in other.page.url
     expect(other.page.get_by_role("textbox", name="Limit ($)")).to_have_value("0.50", timeout=60_000)
     tab.page.go_back()
@@ -72,7 +72,7 @@ def test_a_choice_is_in_the_link_and_back_undoes_it(demo: App, view: View) -> No
     tab.settled()
     assert "budget_limit" not in tab.page.url
     expect(limit).to_have_value("", timeout=60_000)
-    assert tab.page.get_by_text("$0.5 in all").count() == 0
+    assert tab.page.get_by_text("$0.5000 in all").count() == 0
 
 
 def test_the_calculator_answers_what_is_typed(demo: App, view: View) -> None:

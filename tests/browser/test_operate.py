@@ -115,6 +115,9 @@ def test_cards_show_no_empty_cell(demo: App, view: View) -> None:
     cell.wait_for(state="attached")
     assert cell.inner_text() == ""
     assert not cell.is_visible()
+    at = tab.page.locator(".grid tbody td[data-label='Data of']").first
+    assert at.inner_text().endswith(" UTC")
+    assert (at.get_attribute("title") or "").endswith(" in your time zone"), "and in the viewer's zone on hover"
 
 
 @pytest.mark.parametrize("page", ["overview", "workers"])

@@ -1,5 +1,6 @@
 """What stands around the pages: the copy of the link, the controls a page has, words in place of rule numbers."""
 
+import json
 import re
 from collections.abc import Callable
 
@@ -26,6 +27,10 @@ def test_every_page_says_what_its_figures_are_of_and_has_the_controls_that_chang
     keys = {element.key for kind in ("selectbox", "number_input") for element in shown.test.get(kind)}
     assert ("shared.source" in keys) == (page in OF_ONE_HORDE)
     assert ("shared.ceiling_tokens" in keys) == (page not in WITHOUT_CONTROLS)
+    for chart in shown.test.get("plotly_chart"):
+        layout = json.loads(chart.proto.spec)["layout"]
+        axes = {name: axis for name, axis in layout.items() if re.fullmatch(r"[xy]axis\d*", name)}
+        assert [name for name, axis in axes.items() if not axis.get("separatethousands")] == [], "numbers on axes as everywhere"
 
 
 @pytest.mark.parametrize("page", ["overview", "model", "week", "decisions", "waits", "sweep"])

@@ -18,6 +18,7 @@ from horde_policy.views.budget_inputs import from_trace
 from horde_policy.views.budget_state import BudgetState
 from horde_policy.views.budget_words import RULES_ANCHOR
 from horde_policy.views.text import escape_markdown
+from horde_policy.views.uploads import NOT_KEPT
 from tests.pages.conftest import ROOT, App
 
 NewApp = Callable[[], App]
@@ -141,9 +142,10 @@ def test_a_senseless_link_falls_back_with_a_note(app: NewApp, query: dict[str, s
 @pytest.mark.parametrize(
     ("query", "problem"),
     [
-        ({"budget_requests": "upload-0123"}, "is a file that this server no longer keeps; upload it again"),
+        ({"budget_requests": "upload-0123"}, f"traffic: 'upload-0123' {NOT_KEPT}"),
+        ({"budget_prices": "upload-0123"}, f"prices: 'upload-0123' {NOT_KEPT}"),
         ({"budget_requests": "nothing"}, "must be one of"),
-        ({"budget_prices": "nothing"}, "are none of this server's"),
+        ({"budget_prices": "nothing"}, "must be one of example-hosted, example-per-token"),
         ({"budget_model": HOSTILE}, "has no price; a missing price is not zero"),
     ],
 )
@@ -208,13 +210,13 @@ def test_the_calculator_explains_a_hold_to_the_last_digit(app: NewApp) -> None:
     shown = calculated(app().open("budget", **SMALL), body)
     rows = [row["cells"] for row in shown.part("budget.lines")["rows"]]
     assert [(row["line"], row["tokens"], row["amount"]) for row in rows] == [
-        ("input", "10,000", "0.03"),
-        ("output", "4,096", "0.06144"),
-        ("hold", "—", "0.09144"),
+        ("input", "10,000", "$0.03000"),
+        ("output", "4,096", "$0.06144"),
+        ("hold", "—", "$0.09144"),
     ]
     assert "the largest of max_tokens 1, max_completion_tokens 32,000" in rows[1]["note"]["text"]
     words = said(shown)
-    assert "Held: **$0.09144**" in words
+    assert "Held: **$0.0914**" in words
     # 20 × (27,904 · $15 + 190,000 · $3 a million): worked cases 1 and 16
     assert "20 open like it can go $19.7712 over" in words
     assert "at most 4.58 × the limit over" in words

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from horde_policy.ui import live
-from horde_policy.views.guide import STEPS
+from horde_policy.views.guide import ONWARD, STEPS
 from horde_policy.views.text import escape_markdown
 from horde_policy.views.words import GLOSSARY
 from tests.pages.conftest import FILES, App
@@ -33,7 +33,7 @@ def test_a_step_shows_its_figures_and_the_way_on(app: NewApp, step: int) -> None
     assert len(shown.tiles("guide.tiles")) >= 3
     keys = {button.key for button in shown.test.button}
     assert {"guide.back", "guide.reset"} <= keys
-    assert ("guide.next" in keys) == (step < len(STEPS))
+    assert shown.test.button(key="guide.next").label == ("Next" if step < len(STEPS) else "Finish")
     assert len(shown.test.get("plotly_chart")) == (1 if step <= 4 else 0)
     assert [label for label in links(shown) if label in {link.label for link in STEPS[step - 1].links}]
 
@@ -63,9 +63,53 @@ def test_the_buttons_walk_through_the_steps_and_end_the_workshop(app: NewApp) ->
         assert shown.title == step.title
     shown.test.button(key="guide.back").click().run()
     assert shown.title == STEPS[-2].title
+    shown.test.query_params["size"] = "1024"
     shown.test.button(key="guide.reset").click().run()
     assert shown.title == "A workshop in eight steps"
-    assert shown.address == {}
+    assert shown.address == {}, "what was chosen in the workshop is forgotten with it"
+
+
+def test_the_last_step_has_a_finish_with_what_was_learned_and_where_to_go_on(app: NewApp) -> None:
+    shown = app().open("guide", step=str(len(STEPS)))
+    shown.test.button(key="guide.next").click().run()
+    shown.assert_well()
+    assert shown.title == "What was learned"
+    told = " ".join(str(text.value) for text in shown.test.markdown)
+    assert all(escape_markdown(step.lesson) in told for step in STEPS)
+    assert [label for label in links(shown) if label in {label for _, label, _ in ONWARD}] == [label for _, label, _ in ONWARD]
+    assert "guide.next" not in {button.key for button in shown.test.button}
+    shown.test.button(key="guide.back").click().run()
+    assert shown.title == STEPS[-1].title
+
+
+def test_the_notes_are_on_the_page_and_can_be_taken(app: NewApp) -> None:
+    shown = app().open("guide")
+    notes = next(block for block in shown.test.expander if block.label == "Notes for who holds it")
+    text = " ".join(str(m.value) for m in notes.markdown)
+    assert all(f"### {number}. {step.title}" in text for number, step in enumerate(STEPS, start=1))
+    assert "](" not in text, "no picture and no file that the app does not serve"
+    assert "Notes (Markdown)" in [element.proto.label for element in notes.get("download_button")]
+
+
+@pytest.mark.parametrize(
+    ("page", "step", "subject", "after"),
+    [
+        ("waits", "6", "What did funded requests wait, and is a per-request record needed?", "Estimated against measured"),
+        ("budget", "8", "One request, line by line", "The rules behind it"),
+    ],
+)
+def test_a_page_that_a_step_opens_begins_with_what_the_step_is_about(
+    app: NewApp, page: str, step: str, subject: str, after: str
+) -> None:
+    def headers(**query: str) -> list[str]:
+        shown = app().open(page, **query)
+        shown.assert_well()
+        return [str(header.value) for header in shown.test.header]
+
+    in_the_workshop, alone = headers(step=step), headers()
+    assert in_the_workshop[0] == subject
+    assert alone.index(subject) > alone.index(after), "by itself the page keeps its order"
+    assert sorted(in_the_workshop) == sorted(alone)
 
 
 def test_the_figures_are_the_demos_whatever_the_deployment_says(app: NewApp, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,6 +135,8 @@ def test_a_real_page_says_which_step_it_belongs_to_and_how_to_go_back(app: NewAp
         step.links[2].label,
         "Back to the guide",
     ]
+    ends = [e.proto.query_string for e in shown.test.get("page_link") if e.proto.label == "End the workshop"]
+    assert ends == [""], "the guide is opened without a step"
     shown = app().open("model")
     assert "Back to the guide" not in links(shown)
 

@@ -23,6 +23,7 @@ from horde_policy.ui import replay_desk, replay_page
 from horde_policy.ui.replay_desk import Desk
 from horde_policy.ui.replay_inputs import BUNDLED, Drawn, Library, drawn_of
 from horde_policy.views.replay_runs import baseline_of, runs_of
+from horde_policy.views.uploads import NOT_KEPT
 from tests.make_hostile import MODEL_NAMES
 from tests.pages.conftest import App
 
@@ -241,7 +242,7 @@ def test_what_an_address_says_wrongly_is_left_out_and_said(app: NewApp, query: d
     shown = app().open("replay", **{"copies": "2", "hours": "24-26"} | query)
     shown.assert_well()
     assert len(notices(shown)) == 1
-    assert "left out" in notices(shown)[0]
+    assert "left out" in notices(shown)[0] or NOT_KEPT in notices(shown)[0]
     assert run_rows(shown), "the page shows a replay all the same"
 
 
@@ -272,6 +273,37 @@ def test_settings_beyond_the_controls_still_open(app: NewApp, run: str) -> None:
     shown = app().open("replay", **SMALL, run=run)
     shown.assert_well()
     assert len(run_rows(shown)) == 2
+
+
+# --- whose sliders are open -----------------------------------------------------------------------------------------------
+
+
+def test_which_sliders_are_open_stands_in_the_address(app: NewApp) -> None:
+    shown = app().open("replay", **SMALL, run=["ceiling_tokens=2048", "wait_floor_s=150"])
+    chooser = shown.test.segmented_control(key="replay.edited")
+    assert (chooser.value, shown.address.get("open_run")) == ("B", None)
+    chooser.set_value("C").run()
+    shown.assert_well()
+    assert shown.address.get("open_run") == ["C"]
+    other = app().open("replay", **SMALL, run=["ceiling_tokens=2048", "wait_floor_s=150"], open_run="C")
+    assert other.test.segmented_control(key="replay.edited").value == "C"
+    assert other.test.slider(key="replay.C.marks.600").value == (60.0, 150.0)
+    other.test.button(key="replay.add").click().run()
+    assert other.address.get("open_run") == ["D"]
+    assert other.test.segmented_control(key="replay.edited").value == "D"
+    other.test.button(key="replay.remove").click().run()
+    other.assert_well()
+    assert other.address.get("open_run") is None, "the first is open again, which is not written"
+    assert other.test.segmented_control(key="replay.edited").value == "B"
+    assert other.address.get("run", []) == ["ceiling_tokens=2048", "wait_floor_s=150"]
+
+
+@pytest.mark.parametrize(("letter", "note"), [("D", "opens settings D, which are not there"), ("Z", "open_run='Z' is left out")])
+def test_a_link_that_opens_settings_which_are_not_there_opens_the_first_and_says_so(app: NewApp, letter: str, note: str) -> None:
+    shown = app().open("replay", **SMALL, run=["ceiling_tokens=2048"], open_run=letter)
+    shown.assert_well()
+    assert any(note in text for text in notices(shown))
+    assert shown.test.segmented_control(key="replay.edited").value == "B"
 
 
 # --- how the figures are looked at ---------------------------------------------------------------------------------------
@@ -489,7 +521,7 @@ def test_the_oldest_uploads_are_dropped() -> None:
     library = Library()
     keys = [library.add("log.csv", csv(*GOOD_ROWS[: n + 1]))[0] for n in range(8)]
     assert len(library.uploads) == 6
-    with pytest.raises(InputError, match="no longer keeps"):
+    with pytest.raises(InputError, match=NOT_KEPT):
         library.trace(keys[0])
     assert library.trace(keys[-1]).frame.height == 8
 
@@ -606,8 +638,8 @@ def test_a_fault_of_the_program_is_said_and_logged(caplog: pytest.LogCaptureFixt
     ("query", "label", "source"),
     [
         ({}, "demo, synthetic data", "Demo horde"),
-        ({"source": "recorded-snapshot"}, "recorded, synthetic data", "snapshot"),
-        ({"fleet": "recorded-production-2023-07"}, "recorded", "production_2023-07"),
+        ({"source": "recorded-snapshot"}, "recorded, synthetic data", "Busy test server"),
+        ({"fleet": "recorded-production-2023-07"}, "recorded", "Public AI Horde, text workers of July 2023"),
     ],
 )
 def test_the_page_says_where_its_figures_are_from_and_has_no_timer(

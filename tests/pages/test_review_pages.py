@@ -31,6 +31,7 @@ from horde_policy.views.parameters import PARAMETERS as OTHER_PARAMETERS
 from horde_policy.views.parameters import SETTING_PARAMETERS, TRIED_PARAMETERS
 from horde_policy.views.review_state import PARAMETERS
 from horde_policy.views.review_words import bounds_text
+from horde_policy.views.uploads import NOT_KEPT
 from tests.pages.conftest import REVIEW_PAGES, App
 from tests.unit.imports.writing import PLAIN, QUEUE, T0, classic, decision, exposition, matrix, metric
 
@@ -311,7 +312,7 @@ def test_an_upload_is_read_remembered_listed_and_forgotten(app: NewApp) -> None:
     row = sources.rows("sources.uploads")[HOSTILE]
     assert row["cells"]["understood"]["text"] == "Prometheus text: 2 samples, 3 decisions, 0 waits"
     assert row["cells"]["left"]["text"] == "everything was understood"
-    sources.test.button(key=f"sources.forget-{key}").click().run()
+    sources.test.button(key=f"sources.forget-exports-{key}").click().run()
     sources.assert_well()
     assert not sources.rows("sources.uploads")
     assert "data" not in sources.address
@@ -321,7 +322,7 @@ def test_an_upload_is_read_remembered_listed_and_forgotten(app: NewApp) -> None:
 def test_an_address_of_an_upload_that_is_not_kept_shows_the_demo_and_says_so(app: NewApp, page: str) -> None:
     gone = app().open(page, data="upload-0", since="2020-01-01T00:00:00Z", until="2020-01-02T00:00:00Z")
     gone.assert_well()
-    assert "is an upload that this server does not keep, or no longer; upload it again" in words(gone)
+    assert NOT_KEPT in words(gone)
     assert "38,000 decisions" in words(gone)
     gone.test.button(key="review.leave-out").click().run()
     gone.assert_well()
@@ -334,10 +335,16 @@ def test_forgetting_takes_an_upload_out_of_every_parameter_that_names_it(app: Ne
     day = {"since": "2026-11-23T00:00:00Z", "against_until": "2026-11-24T00:00:00Z"}
     shown = app()
     shown.test.session_state["uploads.held"] = [uploads.Upload(key, "exports", "a.prom", "", "")]
-    shown.open("sources", data=key, against=key, traffic=key, sweep=key, budget_requests=key, chat="true", **day)
-    shown.test.button(key=f"sources.forget-{key}").click().run()
+    shown.open("sources", data=key, against=key, chat="true", **day)
+    shown.test.button(key=f"sources.forget-exports-{key}").click().run()
     shown.assert_well()
     assert shown.address == {"chat": ["true"]}
+
+
+def test_what_is_compared_against_and_is_gone_is_said_in_the_same_words(app: NewApp) -> None:
+    gone = app().open("decisions", against="upload-0")
+    gone.assert_well()
+    assert f"against: 'upload-0' {NOT_KEPT}" in words(gone)
 
 
 def test_one_bad_file_among_many_is_named_and_the_others_are_shown(app: NewApp) -> None:

@@ -12,11 +12,15 @@ import pytest
 from horde_policy.clock import FixedClock
 from horde_policy.history.kept import keep_samples
 from horde_policy.history.store import HistoryStore
-from horde_policy.imports import read_samples
-from horde_policy.ui import live
+from horde_policy.imports import ExportFile, read_samples
+from horde_policy.ui import live, replay_desk, review_library, uploads
+from horde_policy.ui.budget_desk import budget_desk
+from horde_policy.ui.sweep_desk import DEMO_FILE, sweep_desk
+from horde_policy.views.uploads import prices_understood, sweep_understood, trace_understood
 from tests.make_hostile import MODEL_NAMES, WORKER_NAMES
 from tests.pages.conftest import ROOT, App, MadeHistory
 from tests.replaying_server import ReplayingServer
+from tests.unit.imports.writing import PLAIN
 
 NewApp = Callable[[], App]
 
@@ -183,3 +187,63 @@ def test_a_folder_that_cannot_be_used_is_named_by_its_last_part_and_on_sources_a
     listed = json.dumps(shown.part("sources.problems"))
     assert "'gone' holds no recorded folder" in listed
     assert str(tmp_path) not in listed
+
+
+# --- uploads --------------------------------------------------------------------------------------------------------------------
+
+REQUESTS = b"created,model,max_tokens,output_tokens,duration_s,input_tokens\n2026-11-29T12:00:00Z,large,80,40,1.5,100\n"
+LOG = b"created,max_length\n2026-11-29T12:00:00Z,80\n"
+PRICES = (ROOT / "data" / "prices" / "example-hosted.toml").read_bytes()
+
+
+def kept_uploads() -> dict[uploads.Upload, Callable[[], bool]]:
+    """Upload one file of every kind that a page takes, and return each with whether it is still kept."""
+    budget, sweeps, replay = budget_desk(), sweep_desk(), replay_desk.desk().library
+    exports, _ = review_library.library().add([ExportFile("a.prom", PLAIN)])
+    requests, prices = budget.add_requests("r.csv", REQUESTS), budget.add_prices(PRICES)
+    sweep, (log, trace) = sweeps.add("s.parquet", DEMO_FILE.read_bytes()), replay.add("log.csv", LOG)
+    found = sweeps.sweep(sweep)
+    assert found is not None
+    return {
+        uploads.Upload(exports, "exports", "a.prom", "", ""): lambda: review_library.library().keeps(exports),
+        uploads.Upload(log, "traffic", "log.csv", *trace_understood(trace)): lambda: log in replay.kept(),
+        uploads.Upload(requests, "requests", "r.csv", *budget.understood(requests)): lambda: requests in budget.files,
+        uploads.Upload(prices, "prices", "p.toml", *prices_understood(budget.table(prices))): lambda: prices in budget.tables,
+        uploads.Upload(sweep, "sweep", "s.parquet", *sweep_understood(found)): lambda: sweeps.sweep(sweep) is not None,
+    }
+
+
+def test_an_upload_of_every_kind_is_listed_with_what_it_was_understood_as_and_is_forgotten(app: NewApp) -> None:
+    held = kept_uploads()
+    keys = {upload.kind: upload.key for upload in held}
+    assert set(keys) == set(uploads.KINDS), "every kind of upload"
+    shown = app()
+    shown.test.session_state["uploads.held"] = list(held)
+    named = {"data": keys["exports"], "traffic": keys["traffic"], "sweep": keys["sweep"], "budget_requests": keys["requests"]}
+    shown.open("sources", **named, budget_prices=keys["prices"])
+    shown.assert_well()
+    told = {name: row["cells"]["understood"]["text"] for name, row in shown.rows("sources.uploads").items()}
+    assert told["r.csv"] == "requests with their sizes: 1 request"
+    assert told["p.toml"].startswith("price table example-hosted: ")
+    assert told["s.parquet"].startswith("sweep: 72 points, ")
+    assert told["log.csv"].endswith("1 requests of 1 rows")
+    for upload, is_kept in held.items():
+        assert is_kept()
+        shown.test.button(key=f"sources.forget-{upload.kind}-{upload.key}").click().run()
+        assert not is_kept(), upload.kind
+    shown.assert_well()
+    assert not shown.rows("sources.uploads")
+    assert shown.address == {}, "no parameter names what is gone"
+
+
+def test_a_file_for_two_pages_is_two_uploads(app: NewApp) -> None:
+    budget, replay = budget_desk(), replay_desk.desk().library
+    key = replay.add("log.csv", LOG)[0]
+    assert budget.add_requests("log.csv", LOG) == key
+    shown = app()
+    shown.test.session_state["uploads.held"] = [uploads.Upload(key, kind, "log.csv", "", "") for kind in ("traffic", "requests")]
+    shown.open("sources", traffic=key, budget_requests=key).assert_well()
+    shown.test.button(key=f"sources.forget-requests-{key}").click().run()
+    assert shown.address == {"traffic": [key]}
+    assert key in replay.kept()
+    assert key not in budget.library.kept()

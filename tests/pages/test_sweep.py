@@ -21,6 +21,7 @@ from horde_policy.sweep.run import Sweep, SweepProgress, run_sweep
 from horde_policy.sweep.shelf import Shelf
 from horde_policy.ui import sweep_desk, sweep_page
 from horde_policy.ui.sweep_desk import SweepJob
+from horde_policy.views.uploads import NOT_KEPT, WHOLE
 from tests.pages.conftest import App
 from tests.unit.sweep.made import made_frame
 
@@ -232,6 +233,16 @@ def test_a_fill_rule_that_is_none_stands_under_its_field(app: NewApp) -> None:
     assert shown.test.button(key="sweep.start").disabled
 
 
+@pytest.mark.parametrize(("share", "loud"), [(0.25, False), (0.75, True)])
+def test_models_that_no_worker_serves_are_told(app: NewApp, share: float, loud: bool) -> None:
+    shown = uploaded(app(), made_sweep(lambda *_: 0.5, share_of_unserved_models={"": share}))
+    shown.assert_well()
+    said = f"No worker of this fleet serves the models of {share:.1%} of the requests".replace("%", " %")
+    captions = [plain(caption.value) for caption in shown.test.caption]
+    assert any(text.startswith(said) for text in (notices(shown) if loud else captions))
+    assert said in words(shown), "and among the caveats"
+
+
 # --- while it runs, and when it does not ---------------------------------------------------------------------------------
 
 
@@ -254,6 +265,25 @@ def test_a_sweep_that_runs_shows_how_far_it_is_and_the_time_left_and_can_be_canc
     threading.Timer(0.3, job.done.set).start()
     shown = app().open("sweep", sweep="run-0")
     assert [plain(i.value) for i in shown.test.info] == ["The sweep was cancelled before any replay was done."]
+
+
+def test_while_the_loops_are_compiled_it_says_so_and_counts_no_replay(app: NewApp, monkeypatch: pytest.MonkeyPatch) -> None:
+    compiling, go_on = threading.Event(), threading.Event()
+
+    def slow() -> None:
+        compiling.set()
+        assert go_on.wait(30)
+
+    monkeypatch.setattr(sweep_page, "WAIT_S", 0.0)
+    monkeypatch.setattr(sweep_desk, "warm_up_sweep", slow)
+    monkeypatch.setattr(sweep_page, "follow", lambda _opened: None)
+    shown = app().open("sweep", grid=SMALL)
+    shown.test.button(key="sweep.start").click().run()
+    assert compiling.wait(30)
+    shown.test.run()
+    (bar,) = shown.test.get("progress")
+    go_on.set()
+    assert bar.proto.text.startswith("Compiling the loops of engine, fill rules and counting, once after an installation")
 
 
 def test_a_cancel_keeps_what_is_done_and_going_on_ends_equal_to_the_bit(app: NewApp, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -310,6 +340,8 @@ def test_a_link_to_a_sweep_that_is_not_kept_says_so(app: NewApp) -> None:
     shown.assert_well()
     assert "is not kept by this server" in notices(shown)[0]
     assert shown.title == "Sweep"
+    shown.open("sweep", sweep="upload-0123456789abcdef")
+    assert f"sweep='upload-0123456789abcdef' {NOT_KEPT}" in notices(shown)[0]
 
 
 def test_a_folder_that_others_can_write_is_refused(app: NewApp, tmp_path: Path) -> None:
@@ -416,6 +448,8 @@ def test_a_good_upload_is_opened_and_its_link_works_as_long_as_it_is_kept(app: N
     assert shown.title == "Change proposal: ceiling 3,072"
     (key,) = shown.address.get("sweep", [])
     assert key.startswith("upload-")
+    (held,) = shown.test.session_state["uploads.held"]
+    assert (held.kind, held.key, held.name, held.left) == ("sweep", key, "mine.parquet", WHOLE)
     assert "The sweep was not made on this page" in " ".join(plain(c.value) for c in shown.test.caption)
 
 

@@ -2,7 +2,9 @@
 
 import ast
 import re
-from collections.abc import Iterator
+import subprocess
+from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -11,10 +13,13 @@ from horde_policy.cli.main import main
 from horde_policy.settings import ENVIRONMENT_NAMES, AllowanceSettings, ReplaySettings
 from horde_policy.units import MAX_LENGTH_LIMIT_TOKENS
 from horde_policy.views.budget_state import BUDGET_NAMES
-from horde_policy.views.parameters import PARAMETERS, SETTING_PARAMETERS, TRIED_PARAMETERS
+from horde_policy.views.parameters import AS_IN_COMMANDS, PARAMETERS, SETTING_PARAMETERS, TRIED_PARAMETERS
 from horde_policy.views.replay_state import REPLAY_NAMES
 from horde_policy.views.review_state import PARAMETERS as REVIEW_PARAMETERS
+from horde_policy.views.review_state import parse_review_state
+from horde_policy.views.state import parse_view_state
 from horde_policy.views.sweep_state import SWEEP_NAMES
+from horde_policy.views.words import GLOSSARY
 from tests.documentation import ROOT, blocks_of, run_page
 from tests.unit.test_one_direction import LEAVES, MAY_IMPORT, MAY_IMPORT_ALSO
 from tools.reference import commands_page, glossary_page
@@ -48,6 +53,30 @@ def test_every_command_and_example_does_what_its_page_says(
         return code, printed.out + printed.err
 
     assert run_page(page, run) >= 1
+    assert not_ignored(path.name for path in tmp_path.iterdir() if path.name != "data") == [], "git would show them to the reader"
+
+
+def not_ignored(names: Iterable[str]) -> list[str]:
+    """Return the files that git would list as untracked, if they lay in the repository's own folder."""
+    wanted = sorted(names)
+    command = ["git", "check-ignore", "--no-index", "--stdin"]
+    ignored = subprocess.run(command, cwd=ROOT, input="\n".join(wanted), capture_output=True, text=True, check=False).stdout
+    return [name for name in wanted if name not in ignored.splitlines()]
+
+
+def test_what_the_commands_that_are_not_run_write_is_ignored_too() -> None:
+    written = {
+        name for page in PAGES for name in re.findall(r"(?:--out|--store|--proposal) ([^\s/`]+\.[a-z]+)", page.read_text("utf-8"))
+    }
+    assert {"history.sqlite", "run.parquet", "proposal.md"} <= written
+    assert not_ignored(written - {"DIR.parquet"}) == []
+    assert not_ignored(["README.md", "app.py", "history.sqlite"]) == ["README.md", "app.py"]
+
+
+def test_a_store_of_a_history_has_one_ending() -> None:
+    texts = [page.read_text("utf-8") for page in [*PAGES, *(DOCS / "deploy").glob("*.service")]]
+    names = {name for text in texts for name in re.findall(r"(?:history|week)\.(?:db|sqlite3?)\b", text)}
+    assert names == {"history.sqlite", "week.sqlite"}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=named)
@@ -87,28 +116,73 @@ def names_in_the_code() -> Iterator[str]:
                 yield text
 
 
+@cache
+def names_in_all_code() -> frozenset[str]:
+    return frozenset(names_in_the_code())
+
+
+def setting_rows(page: str) -> dict[str, list[str]]:
+    """Return the cells of each row of the tables of settings, by the name in their first one."""
+    lines = [line.removeprefix("|").removesuffix("|").split(" | ") for line in page.splitlines() if line.startswith("| `")]
+    return {cells[0].strip("` "): [cell.strip() for cell in cells] for cells in lines}
+
+
+def undocumented_settings(page: str) -> list[str]:
+    """Return the settings, their names in the environment, and the names that the code reads, that a page does not tell."""
+    rows = setting_rows(page)
+    read = {name for name in names_in_all_code() if f"`{name}`" not in page}
+    told = {environment: rows.get(setting, ["", ""])[1].strip("`") for setting, environment in ENVIRONMENT_NAMES.items()}
+    unlisted = {setting for setting in ENVIRONMENT_NAMES if setting not in rows}
+    return sorted(read | unlisted | {environment for environment, name in told.items() if name != environment})
+
+
+def undocumented_words(page: str) -> list[str]:
+    """Return the words of the glossary that a page does not define as the app does."""
+    return sorted(term.word for term in GLOSSARY.values() if f"- **{term.word}**: {term.text}" not in page)
+
+
+def test_every_setting_and_every_word_is_documented() -> None:
+    assert undocumented_settings(text_of("settings")) == []
+    assert undocumented_words(text_of("glossary")) == []
+
+
+def test_what_is_not_documented_is_named() -> None:
+    page, words = text_of("settings"), text_of("glossary")
+    for name in (*ENVIRONMENT_NAMES, "HORDE_POLICY_LEDGER", "HORDE_URL"):
+        assert name in undocumented_settings(page.replace(f"`{name}`", "`gone`")), f"nobody would miss {name}"
+    for term in GLOSSARY.values():
+        without = "\n".join(line for line in words.splitlines() if not line.startswith(f"- **{term.word}**:"))
+        assert undocumented_words(without) == [term.word]
+        assert term.word in undocumented_words(words.replace(term.text, "something else"))
+
+
+@pytest.mark.parametrize(("spelled", "name"), AS_IN_COMMANDS.items())
+def test_a_link_takes_the_spelling_of_commands_and_the_reference_says_both(spelled: str, name: str) -> None:
+    value = "2048" if "ceiling" in spelled else "256" if "floor_tokens" in spelled else "70"
+
+    def read(query: dict[str, list[str]]) -> tuple[object, tuple[str, ...]]:
+        return parse_review_state(query) if name.startswith("what_if") else parse_view_state(query, AllowanceSettings())
+
+    assert read({spelled: [value]}) == read({name: [value]}) != read({})
+    assert read({spelled: [value]})[1] == (), "no note: both spellings are right"
+    told = setting_rows(text_of("settings"))[spelled][4:] if spelled in ENVIRONMENT_NAMES else [f"`{name}`"]
+    assert told == [f"`{name}`"]
+    assert f"`{name}`" in text_of("addresses")
+
+
 def test_every_setting_is_documented_with_its_default() -> None:
     page = text_of("settings")
-    rows = {
-        cells[0].strip("` "): cells
-        for line in page.splitlines()
-        if line.startswith("| `")
-        for cells in [line.strip("| ").split(" | ")]
-    }
+    rows = setting_rows(page)
     settings = ReplaySettings()
-    for setting, environment in ENVIRONMENT_NAMES.items():
-        assert setting in rows, f"the setting {setting} is not documented"
-        assert rows[setting][1].strip("`") == environment
+    for setting in ENVIRONMENT_NAMES:
         default = getattr(settings, setting)
         written = f"{default:g}" if isinstance(default, float) else str(default).lower()
         assert rows[setting][2] == written
-    missing = sorted({name for name in names_in_the_code() if f"`{name}`" not in page})
-    assert missing == [], f"not documented: {missing}"
     assert str(MAX_LENGTH_LIMIT_TOKENS) in rows["ceiling_tokens"][3]
 
 
 def test_no_documented_setting_is_gone() -> None:
-    known = set(names_in_the_code()) | set(ENVIRONMENT_NAMES.values())
+    known = names_in_all_code() | set(ENVIRONMENT_NAMES.values())
     written = set(re.findall(r"`(HORDE_[A-Z_]+)`", text_of("settings")))
     built = {name for name in written if name.startswith("HORDE_POLICY_PROMETHEUS_")}
     assert written - known - built == set()

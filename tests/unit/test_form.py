@@ -3,6 +3,7 @@
 import ast
 import re
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -67,6 +68,43 @@ def test_no_module_takes_another_ones_private_name() -> None:
 def test_a_page_runs_again_by_the_one_way_that_sets_its_widgets_anew() -> None:
     found = [str(path.relative_to(ROOT)) for path in modules(["horde_policy", "pages"]) if "st.rerun(" in path.read_text("utf-8")]
     assert found == ["horde_policy/ui/address.py"]
+
+
+def amounts_of_its_own(tree: ast.AST) -> Iterator[int]:
+    """Yield the lines where an amount of money is put together by hand: a dollar sign before a value in an f-string."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            for before, value in pairwise(node.values):
+                text = before.value if isinstance(before, ast.Constant) else ""
+                if isinstance(value, ast.FormattedValue) and isinstance(text, str) and text.endswith("$"):
+                    yield value.lineno
+
+
+def test_money_is_written_in_one_place() -> None:
+    """``to_usd`` is for files and machines: the two modules that write them, and where money is kept."""
+    exact = {"horde_policy/budget/money.py", "horde_policy/cli/budget.py", "horde_policy/views/budget_exports.py"}
+    found = []
+    for path in modules(["horde_policy", "pages"]):
+        text, name = path.read_text("utf-8"), str(path.relative_to(ROOT))
+        if "$" in text and not name.endswith("budget/money.py"):
+            found += [f"{name}:{line}" for line in amounts_of_its_own(ast.parse(text))]
+        if name not in exact and re.search(r"\bto_usd\b", text):
+            found.append(f"{name} to_usd")
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    ("text", "own"),
+    [
+        ('f"${amount}"', True),
+        ('f"holds ${amount:f} already"', True),
+        (r'f"**\\${amount}**"', True),
+        ('f"{money_text(amount)} held"', False),
+        ('f"$ per {unit}"', False),
+    ],
+)
+def test_amounts_put_together_by_hand_are_found(text: str, own: bool) -> None:
+    assert bool(list(amounts_of_its_own(ast.parse(text)))) == own
 
 
 def test_every_test_can_fail() -> None:

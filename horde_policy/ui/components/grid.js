@@ -140,14 +140,20 @@ const fillers = {
     cell.append(svg)
   },
   text(cell, value) {
-    if (typeof value === "string") cell.append(document.createTextNode(value))
-    else {
+    if (typeof value === "string") {
+      cell.append(document.createTextNode(value))
+      cell.title = inYourZone(value)
+    } else {
       cell.append(document.createTextNode(value.text))
       if (value.sub) cell.append(element("span", "sub", value.sub))
       if (value.title) cell.title = value.title
     }
   },
 }
+
+// An instant as every page writes it, alone in its cell, in the zone of who looks; empty for any other text.
+const inYourZone = (text) =>
+  /^\d{1,2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} UTC$/.test(text) ? `${new Date(text).toLocaleString()} in your time zone` : ""
 
 const isBlank = (value) => value === null || value === undefined || value === ""
 

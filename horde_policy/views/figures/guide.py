@@ -13,6 +13,7 @@ from horde_policy.views.text import escape_plotly, seconds, tokens
 __all__ = ["NamedPoint", "fig_named_points", "named_points_alt"]
 
 HEIGHT_PX = 320
+MARK_FONT_PX = 15
 AXIS_END = 2.0
 """The axis ends at so many times the floor wait; what waits longer stands at its end."""
 
@@ -56,12 +57,21 @@ def fig_named_points(points: Sequence[NamedPoint], settings: AllowanceSettings, 
     )
     for point in points:
         _add_point(figure, point, settings, end_s, mode)
-    draw_marks(figure, settings, mode)
     figure.update_annotations(font_size=16)
+    _draw_marks_in_large_type(figure, settings, mode)
     figure.update_xaxes(title={"text": "estimated wait (s)", "font": {"size": 17}}, range=[-24, end_s + 8], tickfont={"size": 16})
-    top = settings.ceiling_tokens * 1.4
+    top = settings.ceiling_tokens * 1.3
     figure.update_yaxes(title={"text": "free (tokens)", "font": {"size": 17}}, range=[0, top], tickfont={"size": 16})
     return figure
+
+
+def _draw_marks_in_large_type(figure: go.Figure, settings: AllowanceSettings, mode: Mode) -> None:
+    """Draw both marks with their words over the plot, each in a row of its own: between the lines there is no room for both."""
+    points = len(figure.layout.annotations)
+    draw_marks(figure, settings, mode, above=True)
+    for row, note in enumerate(reversed(figure.layout.annotations[points:])):
+        note.update(font_size=MARK_FONT_PX, yshift=row * (MARK_FONT_PX + 4), xanchor="left" if row else "center")
+    figure.update_layout(margin_t=2 * (MARK_FONT_PX + 6))
 
 
 def _add_point(figure: go.Figure, point: NamedPoint, settings: AllowanceSettings, end_s: float, mode: Mode) -> None:

@@ -10,6 +10,7 @@ from horde_policy.settings import AllowanceSettings
 from horde_policy.views.figures.style import (
     ACCENT,
     FAINT,
+    MARK_ROW_PX,
     STATE_COLOURS,
     SURFACES,
     TEXT,
@@ -17,6 +18,7 @@ from horde_policy.views.figures.style import (
     base_figure,
     draw_beneath,
     draw_marks,
+    legend_below,
     name_axis,
 )
 from horde_policy.views.text import seconds, tokens
@@ -35,6 +37,9 @@ class CurvePoint:
     state: str
 
 
+NOW, THEN, AT_WORST = "now", "then", "at worst"
+"""What the points and the thick part are called, in the figure and in its legend."""
+
 WIDEST_AXIS = 2.0
 """The axis of the wait ends at so many times the floor wait; what lies beyond is marked at the edge."""
 
@@ -51,19 +56,31 @@ def _curve_points(settings: AllowanceSettings, from_s: float, to_s: float) -> tu
     return waits, [free_output_allowance(s, settings) for s in waits]
 
 
-def curve_alt(settings: AllowanceSettings, named_s: float | None, high_s: float | None) -> str:
-    """Return what the figure shows, in one sentence.
+def curve_alt(
+    settings: AllowanceSettings,
+    named_s: float | None,
+    high_s: float | None,
+    *,
+    tried: AllowanceSettings | None = None,
+    then_s: float | None = None,
+) -> str:
+    """Return what the figure shows, in one sentence; with ``tried`` also where the request would stand under what is tried.
 
     >>> curve_alt(AllowanceSettings(), 180.0, None)
     'Free output allowance over estimated wait: at the named wait of 180 s it is 2,304 tokens; the wait at worst is not known.'
     """
+    then = "" if tried is None or then_s is None else f"; as tried {_told(tried, then_s)}"
     if named_s is None:
-        return "Free output allowance over estimated wait; the wait is not known, so there is no live point."
+        return f"Free output allowance over estimated wait; the wait is not known, so there is no live point{then}."
     at = f"at the named wait of {seconds(named_s)} it is {tokens(free_output_allowance(named_s, settings))} tokens"
     worst = "the wait at worst is not known"
     if high_s is not None:
         worst = f"at worst, at {seconds(high_s)}, {tokens(free_output_allowance(high_s, settings))}"
-    return f"Free output allowance over estimated wait: {at}; {worst}."
+    return f"Free output allowance over estimated wait: {at}; {worst}{then}."
+
+
+def _told(settings: AllowanceSettings, wait_s: float) -> str:
+    return f"{tokens(free_output_allowance(wait_s, settings))} tokens at {seconds(wait_s)}"
 
 
 def fig_curve(
@@ -104,7 +121,9 @@ def fig_curve(
         _draw_range(figure, settings, low_s, high_s, end_s, mode)
     if named_s is not None:
         _draw_point(figure, settings, state, named_s, end_s, mode)
-    draw_marks(figure, settings, mode)
+    # above the plot, each in a row of its own: on a phone there is no room for both words between the lines
+    draw_marks(figure, settings, mode, above=True)
+    figure.layout.margin.t = 24 + MARK_ROW_PX
     name_axis(figure.layout.xaxis, "estimated wait (s)", [0, end_s])
     name_axis(figure.layout.yaxis, "free output allowance (tokens)", [0, settings.ceiling_tokens * ROOM_ABOVE])
     return figure
@@ -116,13 +135,14 @@ def _draw_range(figure: go.Figure, settings: AllowanceSettings, low_s: float, hi
         x=waits,
         y=allowances,
         mode="lines",
-        name="low to at worst",
+        name=f"low to {AT_WORST}",
         line={"color": ACCENT[mode], "width": 9},
         opacity=0.45,
         hoverinfo="skip",
     )
     at_end = high_s > end_s
     figure.add_annotation(
+        name=AT_WORST,
         x=min(high_s, end_s),
         y=allowances[-1],
         text=f"at worst {seconds(high_s)}{' →' if at_end else ''}",
@@ -141,13 +161,14 @@ def _draw_point(figure: go.Figure, settings: AllowanceSettings, state: str, name
         x=[x],
         y=[allowance],
         mode="markers",
-        name="now",
+        name=NOW,
         marker={"size": 13, "color": STATE_COLOURS[mode][state], "line": {"width": 2, "color": TEXT[mode]}},
         hovertemplate=f"named wait {seconds(named_s)}: {tokens(allowance)} tokens free<extra></extra>",
     )
     right = x > 0.6 * end_s
     beyond = " →" if named_s > end_s else ""
     figure.add_annotation(
+        name=NOW,
         x=x,
         y=allowance,
         text=f"<b>now {tokens(allowance)} tokens</b> at {seconds(named_s)}{beyond}",
@@ -184,8 +205,30 @@ def add_trail(figure: go.Figure, settings: AllowanceSettings, waits_s: Sequence[
     )
 
 
-def add_tried(figure: go.Figure, settings: AllowanceSettings, then: CurvePoint, mode: Mode) -> None:
-    """Add the curve of the settings that are tried, and where the request would stand on it."""
+def add_tried(
+    figure: go.Figure,
+    settings: AllowanceSettings,
+    then: CurvePoint,
+    mode: Mode,
+    *,
+    now: tuple[float | None, float | None] = (None, None),
+) -> None:
+    """Add the curve of the settings that are tried, and where the request would stand on it.
+
+    Parameters
+    ----------
+    figure
+        Of :func:`fig_curve`.
+    settings, then, mode
+        What is tried, where the request would stand, and the viewer's theme.
+    now
+        The named wait and the wait at worst of the request as it stands.
+
+    Notes
+    -----
+    Two points with figures beside them would stand on each other's: now each has its one word on the side where the other is
+    not, and its figures in the legend, beside its own mark.
+    """
     end_s = figure.layout.xaxis.range[1]
     waits, allowances = _curve_points(settings, 0.0, end_s)
     line = {"color": ACCENT[mode], "width": 1.5, "dash": "dash"}
@@ -194,32 +237,42 @@ def add_tried(figure: go.Figure, settings: AllowanceSettings, then: CurvePoint, 
     figure.layout.yaxis.range = [0, ceiling]
     if then.wait_s is None:
         return
-    allowance = free_output_allowance(then.wait_s, settings)
-    x = min(then.wait_s, end_s)
-    figure.add_scatter(
-        x=[x],
-        y=[allowance],
-        mode="markers",
-        name="then",
-        showlegend=False,
-        marker={
-            "size": 13,
-            "symbol": "square",
-            "color": STATE_COLOURS[mode][then.state],
-            "line": {"width": 2, "color": ACCENT[mode]},
-        },
-        hovertemplate=f"as tried: wait {seconds(then.wait_s)}, {tokens(allowance)} tokens free<extra></extra>",
-    )
-    figure.add_annotation(
-        x=x,
-        y=allowance,
-        text=f"<b>then {tokens(allowance)}</b>{' →' if then.wait_s > end_s else ''}",
-        showarrow=False,
-        xanchor="right" if x > 0.6 * end_s else "left",
-        yanchor="bottom",
-        yshift=26,
-        font={"size": 13, "color": ACCENT[mode]},
-    )
+    allowance, x = free_output_allowance(then.wait_s, settings), min(then.wait_s, end_s)
+    look = {"size": 13, "symbol": "square", "color": STATE_COLOURS[mode][then.state], "line": {"width": 2, "color": ACCENT[mode]}}
+    hover = f"as tried: wait {seconds(then.wait_s)}, {tokens(allowance)} tokens free<extra></extra>"
+    figure.add_scatter(x=[x], y=[allowance], mode="markers", name=THEN, marker=look, hovertemplate=hover)
+    _tell_apart(figure, mode, now, f"{THEN}: {_told(settings, then.wait_s)}")
+
+
+def _tell_apart(figure: go.Figure, mode: Mode, now: tuple[float | None, float | None], then_told: str) -> None:
+    """Give each of both points one word on its own side, and its figures in the legend."""
+    points = {trace.name: trace for trace in figure.data if trace.name in (NOW, THEN)}
+    if not figure.layout.showlegend:
+        figure.update_traces(showlegend=False)
+    figure.layout.annotations = [note for note in figure.layout.annotations if note.name not in (NOW, AT_WORST)]
+    lower = min(points, key=lambda name: (points[name].y[0], name))
+    for name, point in points.items():
+        below = name == lower and len(points) > 1
+        figure.add_annotation(
+            name=name,
+            x=point.x[0],
+            y=point.y[0],
+            text=f"<b>{name}</b>",
+            showarrow=False,
+            yanchor="top" if below else "bottom",
+            yshift=-8 if below else 8,
+            font={"size": 13, "color": TEXT[mode] if name == NOW else ACCENT[mode]},
+        )
+    named_s, worst_s = now
+    told = {THEN: then_told}
+    if NOW in points and named_s is not None:
+        told[NOW] = f"{NOW}: {tokens(points[NOW].y[0])} tokens at {seconds(named_s)}"
+    if worst_s is not None:
+        told[f"low to {AT_WORST}"] = f"low to {AT_WORST}, {seconds(worst_s)}"
+    for trace in figure.data:
+        if trace.name in told:
+            trace.update(name=told[trace.name], showlegend=True)
+    legend_below(figure)
 
 
 def add_other_rules(figure: go.Figure, old_tokens: int | None, jobs_tokens: int | None, mode: Mode) -> None:

@@ -1,6 +1,7 @@
 """The four figures of a replay: who got what, who waited how long, the allowance over time, who gains and who loses."""
 
 from collections.abc import Mapping, Sequence
+from operator import itemgetter
 from typing import Final
 
 import plotly.graph_objects as go
@@ -16,7 +17,7 @@ from horde_policy.views.figures.style import (
     TEXT,
     Mode,
     base_figure,
-    draw_marks,
+    draw_mark_above,
     legend_below,
     utc_axis,
 )
@@ -32,7 +33,7 @@ from horde_policy.views.replay_results import (
     share_waiting_at_most,
 )
 from horde_policy.views.replay_runs import Run
-from horde_policy.views.text import count, escape_plotly, ratio
+from horde_policy.views.text import count, escape_plotly, ratio, seconds
 
 __all__ = [
     "RUN_COLOURS",
@@ -42,6 +43,7 @@ __all__ = [
     "fig_changes",
     "fig_mix",
     "fig_waits",
+    "marks_of",
     "mix_alt",
     "waits_alt",
 ]
@@ -144,8 +146,37 @@ def waits_alt(runs: Runs, requester: str | None) -> str:
     return f"Share of {who} that were started within a queue wait; within 60 s and 300 s: {', '.join(ends)}."
 
 
-def fig_waits(runs: Runs, *, requester: str | None, outcome: str | None, mode: Mode) -> go.Figure:
-    """Return the share of admitted requests started within a wait: one line a run, with both marks of the baseline.
+def marks_of(runs: Sequence[Run], opened: str = "") -> list[tuple[str, float, int]]:
+    """Return the marks that are drawn: label, seconds, and the place of the run that they are of.
+
+    They are the baseline's, and those of the run called ``opened`` that differ from them. A label says whose mark it is unless
+    all runs that have such a mark have the same: one under another rule than the allowance has none.
+    """
+    found = []
+    drawn = [0, *(place for place, run in enumerate(runs) if place and run.letter == opened)]
+    for word, name in (("full wait", "wait_full_s"), ("floor wait", "wait_floor_s")):
+        marks = [getattr(run.settings, name) if run.settings.rule == "allowance" else None for run in runs]
+        shared = len({at_s for at_s in marks if at_s is not None}) == 1
+        for place in drawn:
+            at_s = marks[place]
+            if at_s is not None and (place == 0 or at_s != marks[0]):
+                found.append((f"{'' if shared else f'{runs[place].letter}: '}{word} {seconds(at_s)}", float(at_s), place))
+    return found
+
+
+def fig_waits(runs: Runs, *, requester: str | None, outcome: str | None, mode: Mode, opened: str = "") -> go.Figure:
+    """Return the share of admitted requests started within a wait: one line a run, and marks of the baseline and of one more.
+
+    Parameters
+    ----------
+    runs
+        Runs and their figures, the baseline first.
+    requester, outcome
+        Whose waits; null for all.
+    mode
+        The viewer's theme.
+    opened
+        The letter of the run whose marks are drawn beside the baseline's, where they differ; the labels say whose they are.
 
     Notes
     -----
@@ -164,13 +195,14 @@ def fig_waits(runs: Runs, *, requester: str | None, outcome: str | None, mode: M
             line={"color": RUN_COLOURS[mode][place], "width": 2.5, "dash": RUN_DASHES[place]},
             hovertemplate=f"{run.letter}: %{{y:.1%}} within %{{x}} s<extra></extra>",
         )
-    if runs:
-        # over the plot, each in a row of its own: the curves reach its top, and on a phone two labels in one row overlap
-        draw_marks(figure, runs[0][0].settings, mode, above=True)
-        for label in figure.layout.annotations:
-            if label.x > BIN_S * LAST_BIN / 2:
-                label.xanchor = "right"  # near the edge it would be cut off
-    figure.update_layout(margin={"t": 24 + MARK_ROW_PX})
+    marks = marks_of([run for run, _ in runs], opened) if runs else []
+    # over the plot, each in a row of its own: the curves reach its top, and on a phone two labels in one row overlap
+    for row, (text, at_s, place) in enumerate(sorted(marks, key=itemgetter(1), reverse=True)):
+        draw_mark_above(figure, text, at_s, mode, row=row, colour=RUN_COLOURS[mode][place] if place else "")
+    for label in figure.layout.annotations:
+        if label.x > BIN_S * LAST_BIN / 2:
+            label.xanchor = "right"  # near the edge it would be cut off
+    figure.update_layout(margin={"t": 24 + MARK_ROW_PX * max(1, len(marks) - 1)})
     legend_below(figure)
     figure.update_xaxes(title={"text": "queue wait (s)"}, range=[0, BIN_S * LAST_BIN])
     figure.update_yaxes(title={"text": "share started within it"}, range=[0, 1.03], tickformat=".0%")

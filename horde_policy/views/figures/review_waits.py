@@ -140,7 +140,7 @@ def _axes(figure: go.Figure, settings: AllowanceSettings, mode: Mode, end: float
         title={"text": "wait (s)"},
         range=[-0.2, place_of(end) * 1.02],
         tickvals=[place_of(tick) for tick in ticks],
-        ticktext=[f"{tick:g}" for tick in ticks],
+        ticktext=[f"{tick:,g}" for tick in ticks],
     )
     figure.update_yaxes(title={"text": "share of waits up to so long (%)"}, range=[0, 103])
 

@@ -26,11 +26,13 @@ __all__ = [
     "Mode",
     "base_figure",
     "draw_beneath",
+    "draw_mark_above",
     "draw_marks",
     "draw_upright",
     "legend_below",
     "name_axis",
     "utc_axis",
+    "with_zone",
 ]
 
 Mode = Literal["light", "dark"]
@@ -112,7 +114,7 @@ def name_axis(axis: Any, title: str, span: Sequence[float] | None = None) -> Non
         axis.range = span
 
 
-def draw_upright(figure: go.Figure, at: float, *, colour: str, label: str = "", **placed: Any) -> None:
+def draw_upright(figure: go.Figure, at: float, *, colour: str, label: str = "", label_colour: str = "", **placed: Any) -> None:
     """Draw a dotted line across the plot at a place of the axis x; its label stands right of its top unless ``placed`` elsewhere.
 
     What Plotly's ``add_vline`` draws, in a fraction of its time.
@@ -131,7 +133,7 @@ def draw_upright(figure: go.Figure, at: float, *, colour: str, label: str = "", 
     figure.layout.shapes += ({"type": "line", "x0": at, "x1": at, "y0": 0, "y1": 1, "line": line, **across},)
     if label:
         place = {"x": at, "y": 1, "xanchor": "left", "yanchor": "top", **across, **placed}
-        font = {"size": 11, "color": colour}
+        font = {"size": 11, "color": label_colour or colour}
         figure.layout.annotations += ({"text": label, "showarrow": False, "font": font, **place},)
 
 
@@ -189,6 +191,25 @@ MARKS_APART = 0.35
 """The labels of both marks have room between them where the full wait is less than this share of the floor wait."""
 
 
+def draw_mark_above(
+    figure: go.Figure, text: str, at: float, mode: Mode, *, row: int, colour: str = "", anchor: str = "left"
+) -> None:
+    """Draw one labelled line across the plot; its label stands over the plot, in the row ``row`` counted from its top edge.
+
+    ``anchor`` is the edge of the label that stands at the line.
+    """
+    draw_upright(
+        figure,
+        at,
+        colour=colour or FAINT[mode],
+        label=text,
+        label_colour=FAINT[mode],
+        xanchor=anchor,
+        yanchor="bottom",
+        yshift=row * MARK_ROW_PX,
+    )
+
+
 def draw_marks(
     figure: go.Figure,
     settings: AllowanceSettings,
@@ -208,25 +229,38 @@ def draw_marks(
     >>> [note.text for note in figure.layout.annotations]
     ['full wait 60 s', 'floor wait 300 s']
     """
-    marks = (("full wait", settings.wait_full_s), ("floor wait", settings.wait_floor_s))
-    for word, at_s in marks:
+    # The floor wait's words before its line where there is room: on a phone the axis may end close behind it.
+    room = settings.wait_full_s < MARKS_APART * settings.wait_floor_s
+    marks = (("full wait", settings.wait_full_s, "left"), ("floor wait", settings.wait_floor_s, "right" if room else "left"))
+    for word, at_s, anchor in marks:
         label = f"{word} {seconds(at_s)}"
         if axis == "y":
             line = {"width": 1, "dash": "dot", "color": FAINT[mode]}
             font = {"size": 11, "color": FAINT[mode]}
             place = scale(at_s)
             figure.add_hline(y=place, line=line, annotation_position="top left", annotation_text=label, annotation_font=font)
-            continue
-        if above:
-            placed = {"yanchor": "bottom", "yshift": MARK_ROW_PX if word == "full wait" else 0}
+        elif above:
+            draw_mark_above(figure, label, scale(at_s), mode, row=1 if word == "full wait" else 0, anchor=anchor)
         else:
-            # Before its line, where both labels have room between the lines: on a phone the axis may end close behind it.
-            before = word == "floor wait" and settings.wait_full_s < MARKS_APART * settings.wait_floor_s
-            placed = {"xanchor": "right" if before else "left"}
-        draw_upright(figure, scale(at_s), colour=FAINT[mode], label=label, **placed)
+            draw_upright(figure, scale(at_s), colour=FAINT[mode], label=label, xanchor=anchor)
 
 
-def utc_axis(figure: go.Figure, *, title: str = "time (UTC)") -> None:
+TIME_TITLE: Final = "time (UTC)"
+
+
+def with_zone(title: str | None, behind_min: int | None) -> str | None:
+    """Return the title of an axis of time with the viewer's zone, whose clock is so many minutes behind UTC; else as it is.
+
+    >>> with_zone("time (UTC)", -60), with_zone("time (UTC)", 210), with_zone("time (UTC)", 0), with_zone("wait (s)", -60)
+    ('time (UTC; yours: UTC+1:00)', 'time (UTC; yours: UTC−3:30)', 'time (UTC)', 'wait (s)')
+    """
+    if title != TIME_TITLE or not behind_min:
+        return title
+    hours, minutes = divmod(abs(behind_min), 60)
+    return f"time (UTC; yours: UTC{'+' if behind_min < 0 else '−'}{hours}:{minutes:02d})"
+
+
+def utc_axis(figure: go.Figure, *, title: str = TIME_TITLE) -> None:
     """Say UTC on the axis of time; Plotly drops the zone and shows the wall time of what it is given.
 
     >>> figure = base_figure()

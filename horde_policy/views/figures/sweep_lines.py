@@ -1,5 +1,6 @@
 """A sweep's other figures: each point as a line over settings and figures, days and seeds, each setting's effect."""
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal
 
@@ -13,6 +14,7 @@ from horde_policy.views.figures.style import ACCENT, FAINT, SURFACES, TEXT, Mode
 from horde_policy.views.figures.sweep import axis_words, short_figure
 from horde_policy.views.sweep_results import values_of
 from horde_policy.views.sweep_words import SETTING_WORDS, figure_words, metric_words, setting_value
+from horde_policy.views.text import count
 
 __all__ = [
     "MOST_LINES",
@@ -276,6 +278,15 @@ def blocks_alt(blocks: Blocks, metric: Metric, words: Mapping[str, str], by: str
 # --- what each setting does ----------------------------------------------------------------------------------------------
 
 
+def _level(text: str) -> str:
+    """Return a level of a setting, or the ends of a group of them, with its numbers as they are written everywhere.
+
+    >>> _level("2048"), _level("1024 to 8192"), _level("0.12345"), _level("old")
+    ('2,048', '1,024 to 8,192', '0.12345', 'old')
+    """
+    return re.sub(r"(?<![\d.])\d{4,}", lambda found: count(int(found[0])), text)
+
+
 def fig_levels(judgement: Judgement, mode: Mode) -> go.Figure:
     """Return the deciding objective's mean at each level of each setting, with intervals; settings by their weight."""
     metric = judgement.question.objectives[0].metric
@@ -285,7 +296,7 @@ def fig_levels(judgement: Judgement, mode: Mode) -> go.Figure:
         title = _broken(axis_words(each.setting) + (" within the noise" if each.within_noise else ""))
         colour = FAINT[mode] if each.within_noise else ACCENT[mode]
         figure.add_scatter(
-            x=[[title] * levels.height, levels["level"].to_list()],
+            x=[[title] * levels.height, [_level(text) for text in levels["level"]]],
             y=levels["mean"].to_list(),
             mode="lines+markers",
             line={"color": colour, "width": 2, "dash": "dot" if each.within_noise else "solid"},

@@ -6,16 +6,12 @@ from pathlib import Path
 
 from horde_policy.budget import Certain, Declared, Known, RealInput, TokenUsage, worst_case
 from horde_policy.budget.bound import bound_without_count, gap_ratio, split_limit_pico
-from horde_policy.budget.money import MAX_LIMIT_PICO, pico_half_even, to_usd
+from horde_policy.budget.money import MAX_LIMIT_PICO, money_column, money_text, pico_half_even
 from horde_policy.budget.prices import Rates
 from horde_policy.budget.reservation import DEFAULT_OUTPUT_TOKENS, affordable_tokens
 from tests.unit.budget.shapes import ATTO_PER_MILLION, MICRO, USD, held, price, rates
 
 PAGE = (Path(__file__).parents[3] / "docs" / "limits.md").read_text(encoding="utf-8")
-
-
-def dollars(pico: int) -> str:
-    return f"${to_usd(pico):,f}"
 
 
 def known(count: int, tokens: int, short: int = 0, long: int = 0) -> Known:
@@ -30,7 +26,8 @@ def expected_dollars() -> list[str]:
     per_token = price().rates
     one = held()
     read, output, total = (line.amount_pico for line in one.explanation())
-    found = [per_token.input // (ATTO_PER_MILLION // USD), per_token.output // (ATTO_PER_MILLION // USD), read, output, total]
+    prices = [rate // ATTO_PER_MILLION for rate in (per_token.input, per_token.output)]
+    found: list[int] = []
     long_body = held(m=4_096, body=400_000)
     found += [
         worst_case([one] * 20, inputs=known(20, 10_000)).stated_pico,
@@ -61,7 +58,8 @@ def expected_dollars() -> list[str]:
     short = held(m=4_096)
     found += [repriced, repriced - short.hold_pico, worst_case([short], inputs=known(1, 10_000)).stated_pico]
     found += [100 * USD, split_limit_pico(100 * USD, 5, "0.01"), MAX_LIMIT_PICO, 50_000 * MICRO]
-    return [dollars(pico) for pico in found]
+    in_words = [money_text(pico) for pico in found]
+    return [*(f"${price}" for price in prices), money_text(1_000 * USD), *money_column([read, output, total]), *in_words]
 
 
 def test_every_amount_of_money_on_the_page_is_computed() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from horde_policy.budget.money import MAX_PICO, decimal_of, money_text, pico_half_even, pico_up, to_pico, to_usd
+from horde_policy.budget.money import MAX_PICO, decimal_of, money_column, money_text, pico_half_even, pico_up, to_pico, to_usd
 from horde_policy.errors import InputError
 
 
@@ -77,6 +77,13 @@ def test_a_hold_rounds_up_and_a_cost_to_the_nearest(atto: int) -> None:
 )
 def test_display_rounds_half_up_and_never_hides_a_small_amount(pico: int, text: str) -> None:
     assert money_text(pico) == text
+
+
+@given(st.lists(st.integers(0, 10**18), min_size=1, max_size=5))
+def test_what_is_added_up_is_seen_to_add_up(parts: list[int]) -> None:
+    *lines, total = (Decimal(text[1:].replace(",", "")) for text in money_column([*parts, sum(parts)]))
+    assert sum(lines) == total
+    assert len({line.as_tuple().exponent for line in (*lines, total)}) == 1, "one column of decimals"
 
 
 def test_a_long_decimal_is_kept_to_its_last_digit() -> None:

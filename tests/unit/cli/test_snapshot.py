@@ -11,7 +11,7 @@ import pytest
 
 from horde_policy.cli.main import EXIT_BAD_INPUT, EXIT_UNREACHABLE, main
 from horde_policy.history.store import HistoryStore
-from horde_policy.sources.recorded import load_recorded
+from horde_policy.sources.recorded import load_recorded, recorded_title
 from tests.replaying_server import ReplayingServer
 from tests.unit.board import by_hand
 
@@ -99,8 +99,8 @@ def test_the_age_is_that_of_the_oldest_part_and_what_is_missing_is_said(
     folder: str, fetched_at: str, missing: list[tuple[str, str]], capsys: pytest.CaptureFixture[str]
 ) -> None:
     found = answer(capsys, "snapshot", "--recorded", recorded(folder))
-    assert (found["fetched_at"], found["source"]) == (fetched_at, folder)
-    made_up = [] if folder == "production_2023-07" else [(folder, "note")]
+    assert (found["fetched_at"], found["source"]) == (fetched_at, recorded_title(by_hand.RECORDED / folder))
+    made_up = [] if folder == "production_2023-07" else [(found["source"], "note")]
     assert [(p["subject"], p["level"]) for p in found["problems"]] == missing + made_up
     assert all(list(p) == ["code", "subject", "text", "level"] for p in found["problems"])
 
@@ -149,7 +149,7 @@ def test_the_table_is_for_people(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["snapshot", "--recorded", recorded("snapshot"), "--max-length", "512"]) == 0
     out = capsys.readouterr().out
     lines = out.splitlines()
-    assert lines[0] == "snapshot (made up), 29 Nov 2026 19:39:01 UTC; asked: 512 output tokens, context 2,048"
+    assert lines[0] == "Busy test server (made up), 29 Nov 2026 19:39:01 UTC; asked: 512 output tokens, context 2,048"
     behemoth = next(line for line in lines if line.startswith("aphrodite/TheDrummer"))
     assert behemoth.split() == [
         "aphrodite/TheDrummer/Behemoth-123B-v1.2",
@@ -302,7 +302,7 @@ def test_the_environment_names_the_horde_when_no_option_does(
         monkeypatch.setenv("HORDE_URL", f"http://127.0.0.1:{held.getsockname()[1]}")
         assert main(["snapshot"]) == EXIT_UNREACHABLE
     assert "cannot be reached" in capsys.readouterr().err
-    assert answer(capsys, "snapshot", "--recorded", recorded("fresh_server"))["source"] == "fresh_server"
+    assert answer(capsys, "snapshot", "--recorded", recorded("fresh_server"))["source"] == "Fresh test server"
 
 
 def test_a_history_gives_the_look_of_an_instant(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

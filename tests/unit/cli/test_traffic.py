@@ -86,7 +86,7 @@ def test_scaling_and_weights_go_through(tmp_path: Path, capsys: pytest.CaptureFi
     stamp = converted(capsys, TRACES / "azure2023_conv.head300.csv", tmp_path / "t.parquet", *options)
     assert (stamp["superpose"], stamp["thin"], stamp["seed"]) == (3, 0.5, 9)
     assert stamp["kept"] * 3 == stamp["requests"] + stamp["thinned"]
-    assert stamp["models_from"] == "calm_snapshot: requests of the day"
+    assert stamp["models_from"] == "Calm test server: requests of the day"
 
 
 def test_models_are_mapped_by_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -47,6 +47,28 @@ def test_bundled_recordings_of_made_up_workers_are_labelled_and_the_real_fleet_i
     assert not theirs.load().synthetic
 
 
+def test_a_recorded_folder_is_called_by_words_and_not_by_its_files_name(tmp_path: Path) -> None:
+    assert not [entry.title for entry in catalogue().entries if "_" in entry.title]
+    for name, about in (
+        ("my_horde_2026", None),
+        ("told", '{"title": "Sunday evening"}'),
+        ("bad_about", "[]"),
+        ("empty_title", '{"title": " "}'),
+    ):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "workers_text.json").write_text("[]", encoding="utf-8")
+        if about is not None:
+            (tmp_path / name / "about.json").write_text(about, encoding="utf-8")
+    found = catalogue({"HORDE_POLICY_RECORDED": str(tmp_path)})
+    titles = {entry.key: entry.title for entry in found.entries if entry.where.startswith(str(tmp_path))}
+    assert titles == {
+        "recorded-bad-about": "bad about",
+        "recorded-empty-title": "empty title",
+        "recorded-my-horde-2026": "my horde 2026",
+        "recorded-told": "Sunday evening",
+    }, "the key, which stands in links, is still the folder's name"
+
+
 def test_listing_and_building_asks_no_one(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError("a request was made")

@@ -15,7 +15,7 @@ from horde_policy.frames.models import MODEL_DEMAND, MODELS
 from horde_policy.frames.snapshot import Snapshot
 from horde_policy.frames.workers import WORKERS
 from horde_policy.sources.parts import PARTS, PartName, read_part
-from horde_policy.sources.recorded import RecordedSource, load_recorded, recorded_folders
+from horde_policy.sources.recorded import RecordedSource, load_recorded, recorded_folders, recorded_title
 
 ROOT = Path(__file__).parents[3]
 RECORDED = ROOT / "data" / "recorded"
@@ -55,7 +55,8 @@ def test_every_recorded_folder_is_a_snapshot(name: str, workers: int, models: in
     assert (None if snapshot.models is None else snapshot.models.height) == models
     assert snapshot.workers["measured"].sum() == measured
     assert snapshot.fetched_at == datetime.fromisoformat(at)
-    assert snapshot.source == name
+    assert snapshot.source == recorded_title(RECORDED / name)
+    assert " " in snapshot.source, "a title for people, and no folder's name"
     assert snapshot.source_kind == "recorded"
     WORKERS.checked(snapshot.workers)
     if snapshot.models is not None:

@@ -16,6 +16,7 @@ import polars as pl
 import pytest
 
 from horde_policy.cli.main import main
+from horde_policy.cli.warming import compiled
 from horde_policy.imports.replay_inputs import stamp_of
 from horde_policy.sweep.files import read_sweep
 from horde_policy.sweep.run import Sweep, run_sweep
@@ -109,6 +110,32 @@ def test_requests_of_models_that_no_worker_serves_are_told(files: dict[str, str]
     sweep(files)
     told = capsys.readouterr().err
     assert "problem: models: no worker of this fleet serves the models of 20 of 20 requests" in told
+
+
+def test_the_share_of_unserved_models_stands_in_the_data_and_in_the_proposal(
+    files: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    traffic = pl.read_parquet(files["--traffic"])
+    nobody = pl.int_range(pl.len()) % 4 == 0
+    models = pl.when(nobody).then(pl.lit(["nobody has it"])).otherwise(pl.lit(["m"])).alias("models")
+    traffic.with_columns(models).write_parquet(files["--traffic"])
+    Path(files["--grid"]).write_text("ceiling_tokens = [1024]\n")
+    document = tmp_path / "p.md"
+    assert sweep(files, "--json", proposal=str(document)) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert data["share_of_unserved_models"] == {"": 0.25}
+    assert {"code": "unserved_models", "least": 0.25, "most": 0.25} in data["proposal"]["caveats"]
+    said = "No worker of this fleet serves the models of 25.0 % of the requests"
+    assert said in document.read_text()
+    assert sweep(files) == 0
+    assert said in capsys.readouterr().out
+
+
+def test_loops_that_are_compiled_are_told_only_where_that_takes_time(capsys: pytest.CaptureFixture[str]) -> None:
+    compiled(lambda: None, say_after_s=5.0)
+    assert capsys.readouterr().err == ""
+    compiled(lambda: time.sleep(0.2), say_after_s=0.0)
+    assert "compiling the loops, once after an installation" in capsys.readouterr().err
 
 
 def test_a_trace_is_filled_by_each_rule_of_the_grid(files: dict[str, str], tmp_path: Path) -> None:

@@ -198,6 +198,7 @@ def test_every_caveat_has_its_sentence_and_the_right_ones_stand() -> None:
     ("code", "facts"),
     [
         ("across_loads", {"loads": [0.5, 1.0], "rule": "worst"}),
+        ("unserved_models", {"least": 0.25, "most": 0.25}),
         ("within_noise", {}),
         ("does_not_meet", {}),
         ("not_certain", {"certainty": 0.4}),

@@ -114,7 +114,7 @@ def test_demand_is_the_days_and_null_where_nothing_is_counted() -> None:
     weights = demand_weights(load_recorded(RECORDED / "snapshot"))
     assert weights is not None
     assert weights.counts["koboldcpp/Cydonia-24B-v4.1"] == 35
-    assert weights.source == "snapshot: requests of the day"
+    assert weights.source == "Busy test server: requests of the day"
     for folder in ("production_2023-07", "fresh_server"):
         assert demand_weights(load_recorded(RECORDED / folder)) is None
 

@@ -21,7 +21,8 @@ from horde_policy.sources.demo import BUNDLED_FOLDER, DEMO_FOLDER
 from horde_policy.sources.recorded import load_recorded
 from horde_policy.views.budget_state import parse_budget_state
 from horde_policy.views.budget_words import worst_sentences
-from horde_policy.views.guide import BUSY, IDLE, OTHER_BACKEND, SEVERAL_SIZES, SHARED_NAME, STEPS, STUCK, link_query
+from horde_policy.views.figures.guide import fig_named_points
+from horde_policy.views.guide import BUSY, IDLE, ONWARD, OTHER_BACKEND, SEVERAL_SIZES, SHARED_NAME, STEPS, STUCK, link_query
 from horde_policy.views.guide_steps import NEEDS_WEEK, Content, Material, step_content
 from horde_policy.views.review_state import parse_review_state
 from horde_policy.views.state import parse_view_state
@@ -171,7 +172,7 @@ def test_the_bound_of_a_budget_is_that_of_the_page_that_the_step_opens(contents:
     answers, asked, output = json.loads(REQUEST)["n"], json.loads(REQUEST)["max_completion_tokens"], Decimal(15) / million
     read = Decimal(len(REQUEST)) / 4 * 3 / million
     held, whole = read + answers * 4096 * output, read + answers * asked * output
-    check_said(contents[7], *(f"{figure.normalize():f}" for figure in (held, 20 * held, whole)))
+    check_said(contents[7], *(f"{figure:.4f}" for figure in (held, 20 * held, whole)))
     table = load_prices(BUNDLED_FOLDER / "prices" / "example-hosted.toml")
     for link in STEPS[7].links:
         state, notes = parse_budget_state(link.extra)
@@ -211,8 +212,9 @@ def sections() -> dict[str, str]:
 
 
 def test_the_notes_have_one_section_a_step_and_the_same_figures(contents: list[Content]) -> None:
-    assert list(sections()) == [f"{number}. {step.title}" for number, step in enumerate(STEPS, start=1)]
-    for step, content, text in zip(STEPS, contents, sections().values(), strict=True):
+    *steps, finish = sections()
+    assert (steps, finish) == ([f"{number}. {step.title}" for number, step in enumerate(STEPS, start=1)], "Finish")
+    for step, content, text in zip(STEPS, contents, [sections()[name] for name in steps], strict=True):
         assert step.question in text
         for sentence in content.sentences:
             assert f"- {sentence}\n" in text
@@ -227,6 +229,14 @@ def test_the_notes_have_one_section_a_step_and_the_same_figures(contents: list[C
         assert not astray, f"{step.title}: {astray} stand in the notes and not on the page"
 
 
+def test_the_notes_end_with_what_the_finish_shows() -> None:
+    for number, step in enumerate(STEPS, start=1):
+        assert f"{number}. {step.lesson}\n" in sections()["Finish"]
+    for page, label, _ in ONWARD:
+        assert f"{label} (`/{page}`)" in sections()["Finish"]
+    assert {page for page, _, _ in ONWARD} <= {page.url for page in pages_of_the_app()}
+
+
 def test_only_steps_about_the_week_need_it(contents: list[Content]) -> None:
     assert len(contents) == len(STEPS)
     board = make_board(load_recorded(DEMO_FOLDER, kind="demo"), AllowanceSettings())
@@ -237,3 +247,11 @@ def test_only_steps_about_the_week_need_it(contents: list[Content]) -> None:
                 step_content(step, Material(board, price, REQUEST))
         else:
             assert step_content(step, Material(board, price, REQUEST)) == contents[step - 1]
+
+
+def test_the_words_of_both_marks_have_a_row_of_their_own(contents: list[Content]) -> None:
+    for content in contents:
+        if content.points:
+            notes = fig_named_points(content.points, AllowanceSettings(), "light").layout.annotations
+            full, floor = (next(note for note in notes if note.text.startswith(word)) for word in ("full wait", "floor wait"))
+            assert full.yshift - floor.yshift >= full.font.size, "one word stands over the other, also where the plot is narrow"

@@ -7,6 +7,7 @@ from horde_policy.settings import AllowanceSettings
 from horde_policy.views.figures.model import CurvePoint, add_other_rules, add_trail, add_tried, curve_alt, fig_curve
 from horde_policy.views.figures.sizes import add_rules_over_sizes, fig_sizes
 from horde_policy.views.figures.style import STATE_COLOURS, SURFACES, Mode
+from horde_policy.views.text import seconds
 
 SETTINGS = AllowanceSettings()
 RANGE = AllowanceRange(named=512, at_high=512, at_low=512)
@@ -85,12 +86,46 @@ def test_the_other_rules_lie_beneath_and_are_named_where_nothing_can_stand_acros
         assert figure.layout.legend.yref == "container", "named below the plot"
 
 
-def test_what_is_added_later_stays_out_of_the_legend() -> None:
+def test_a_trail_stays_out_of_the_legend() -> None:
     curve = fig_curve(SETTINGS, state="falling", low_s=0.0, named_s=180.0, high_s=None, mode="light")
     add_other_rules(curve, 512, 512, "light")
     add_trail(curve, SETTINGS, [20.0, 200.0], "light")
-    add_tried(curve, SETTINGS, CurvePoint(100.0, "falling"), "light")
     assert [trace.name for trace in curve.data if trace.showlegend is not False] == ["jobs rule: 512", "previous rule: 512"]
+
+
+@pytest.mark.parametrize("others", [True, False])
+@pytest.mark.parametrize(
+    ("now_s", "then_s", "floor", "above", "below"),
+    [
+        (512.0, 512.0, 1024, "then", "now"),
+        (512.0, 100.0, 512, "then", "now"),
+        (100.0, 512.0, 512, "now", "then"),
+        (10.0, 10.0, 512, "then", "now"),
+        (5000.0, 5000.0, 512, "then", "now"),
+    ],
+)
+def test_now_and_then_belong_to_their_points(
+    now_s: float, then_s: float, floor: int, above: str, below: str, *, others: bool
+) -> None:
+    tried = SETTINGS.changed(floor_tokens=floor)
+    curve = fig_curve(SETTINGS, state="floor", low_s=0.0, named_s=now_s, high_s=7_860.0, mode="light")
+    if others:
+        add_other_rules(curve, 512, 512, "light")
+    add_tried(curve, tried, CurvePoint(then_s, "floor"), "light", now=(now_s, 7_860.0))
+    notes = {note.name: note for note in curve.layout.annotations if note.name}
+    assert set(notes) == {"now", "then"}, "no figure stands beside a point that may be another's"
+    traces = {trace.name.partition(":")[0]: trace for trace in curve.data if trace.mode == "markers"}
+    for name, side, sign in ((above, "bottom", 1), (below, "top", -1)):
+        note = notes[name]
+        assert (note.x, note.y) == (traces[name].x[0], traces[name].y[0]), "the word stands at its own point"
+        assert (note.yanchor, note.yshift * sign > 0) == (side, True), "and on the side where the other point is not"
+    listed = [trace.name for trace in curve.data if trace.showlegend]
+    assert f"now: {free_output_allowance(now_s, SETTINGS):,} tokens at {seconds(now_s)}" in listed
+    assert f"then: {free_output_allowance(then_s, tried):,} tokens at {seconds(then_s)}" in listed
+    assert "low to at worst, 2 h 11 min" in listed
+    assert sum("rule" in name for name in listed) == 2 * others
+    alt = curve_alt(SETTINGS, now_s, None, tried=tried, then_s=then_s)
+    assert alt.endswith(f"; as tried {free_output_allowance(then_s, tried):,} tokens at {seconds(then_s)}.")
 
 
 @pytest.mark.parametrize(("full_s", "side"), [(60.0, "right"), (250.0, "left")])
@@ -100,5 +135,8 @@ def test_the_marks_labels_stay_within_the_plot_and_no_line_goes_through_the_word
     notes = {note.text: note for note in figure.layout.annotations}
     assert notes["floor wait 300 s"].xanchor == side, "before its line where there is room"
     assert notes[f"full wait {full_s:.0f} s"].xanchor == "left"
+    assert notes[f"full wait {full_s:.0f} s"].yshift > (notes["floor wait 300 s"].yshift or 0), (
+        "a row for each: none stands on the other"
+    )
     now = next(note for text, note in notes.items() if "now" in text)
     assert now.bgcolor == SURFACES["dark"][0]

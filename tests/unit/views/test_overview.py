@@ -72,6 +72,9 @@ def test_what_is_not_known_is_never_counted_as_none_and_is_said_with_its_reason(
     assert any("not known" in text for text in explanations(made)) is bool(unknown)
     tile = pulse_tiles(made.pulse, status_line(made.snapshot, name="x", state="ok", sentence="", now=AT))[0]
     assert ("unknown" in str(tile["sub"])) is bool(unknown)
+    assert sum(int(number) for number in re.findall(r"\d+", str(tile["sub"]))) == made.pulse.models, (
+        "each model is in its caption"
+    )
     cells = {row.measure.models[0]: row.measure for row in made.rows}
     for row in board_rows(shown_rows(made.rows, ViewState()), made, lambda models: models[0] if models else ""):
         measure = cells.get(str(row.query), made.any_model.measure)
@@ -152,7 +155,7 @@ def test_each_state_of_the_demo_is_named_and_the_bad_ones_in_its_headline() -> N
     assert headline(made).endswith("; 6 falling, 2 at the floor, 1 without a worker, 1 takes no such request, 1 not known")
     status = status_line(made.snapshot, name="x", state="ok", sentence="", now=AT)
     tile = pulse_tiles(made.pulse, status)[0]
-    assert tile["sub"] == "6 falling, 1 too large, 1 unknown"
+    assert tile["sub"] == "11 full, 6 falling, 2 floor, 1 no worker, 1 too large, 1 unknown"
     assert [part["number"] for part in tile["parts"]] == [11, 6, 2, 1, 1, 1]  # type: ignore[attr-defined]
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from horde_policy.replay.engine import replay
 from horde_policy.replay.sent import sent_requests
 from horde_policy.settings import AllowanceSettings, ReplaySettings
-from horde_policy.views.figures.replay import RUN_COLOURS, fig_allowance, fig_changes, fig_mix, fig_waits
+from horde_policy.views.figures.replay import RUN_COLOURS, fig_allowance, fig_changes, fig_mix, fig_waits, marks_of
 from horde_policy.views.figures.style import SURFACES, Mode
 from horde_policy.views.replay_exports import ReplayStamp, figures_csv, figures_frame, requests_parquet
 from horde_policy.views.replay_results import ALL_MODELS, Compared, Scored, compared, mix_shares, scored, share_waiting_at_most
@@ -114,6 +114,26 @@ def test_the_figures_draw_what_the_runs_say(world: World, mode: Mode) -> None:
         for letter, share in zip(trace.y, trace.x, strict=True):
             figures = changes[letter].figures
             assert abs(share) == pytest.approx(figures["changes"][trace.name] / figures["requests"])
+
+
+@pytest.mark.parametrize(
+    ("runs", "opened", "expected"),
+    [
+        (["ceiling_tokens=2048"], "B", ["full wait 60 s", "floor wait 300 s"]),
+        (["wait_floor_s=150"], "B", ["full wait 60 s", "baseline: floor wait 300 s", "B: floor wait 150 s"]),
+        (["wait_floor_s=150"], "", ["full wait 60 s", "baseline: floor wait 300 s"]),
+        (["wait_floor_s=150", "wait_full_s=30"], "C", [
+            "baseline: full wait 60 s", "C: full wait 30 s", "baseline: floor wait 300 s",
+        ]),
+        (["rule=old"], "B", ["full wait 60 s", "floor wait 300 s"]),
+        (["rule=old", "wait_floor_s=150"], "B", ["full wait 60 s", "baseline: floor wait 300 s"]),
+    ],
+)  # fmt: skip
+def test_the_marks_are_those_of_the_baseline_and_of_the_settings_opened_and_say_whose(
+    runs: list[str], opened: str, expected: list[str]
+) -> None:
+    made, _ = runs_of(runs, AllowanceSettings())
+    assert [text for text, _, _ in marks_of(made, opened)] == expected
 
 
 def test_nothing_to_draw_is_an_empty_figure_and_no_fault() -> None:

@@ -379,6 +379,17 @@ def test_the_replay_link_names_the_same_requests_and_settings(demo: Sweep, judge
     assert judged.baseline is not None
 
 
+def test_the_replay_link_opens_the_settings_and_not_a_baseline_that_differs_from_the_pages(demo: Sweep) -> None:
+    base, settings = ReplaySettings(job_timeout_s=150.0), ReplaySettings(job_timeout_s=150.0, wait_floor_s=150.0)
+    query = replay_query(demo.stamp, settings, base, load=1.0, fill=None, base=AllowanceSettings())
+    state, notes = parse_view_state(query, AllowanceSettings())
+    assert (notes, len(state.runs), state.replay.edited) == ((), 2, "C")
+    plain = replay_query(
+        demo.stamp, ReplaySettings(wait_floor_s=150.0), ReplaySettings(), load=1.0, fill=None, base=AllowanceSettings()
+    )
+    assert "open_run" not in plain
+
+
 @pytest.mark.parametrize("stamp", [{}, {"page": 1}, {"page": {"traffic": "a"}}, {"page": {"traffic": "a", "fleet": None}}])
 def test_a_sweep_from_elsewhere_has_no_replay_link(stamp: dict[str, object]) -> None:
     assert why_not(stamp)
