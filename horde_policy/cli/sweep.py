@@ -29,6 +29,7 @@ from horde_policy.replay.fill_rule import FillRule
 from horde_policy.replay.unserved import unserved, unserved_notes
 from horde_policy.settings import ReplaySettings, load_settings
 from horde_policy.sweep.cluster import Cluster
+from horde_policy.sweep.days import counted_days, day_hours
 from horde_policy.sweep.grid import Plan, load_grid, plan
 from horde_policy.sweep.inputs import SweepInputs, load_inputs
 from horde_policy.sweep.judge import DEFAULT_CONSTRAINTS, DEFAULT_OBJECTIVES, Judgement, Question, judge
@@ -36,7 +37,7 @@ from horde_policy.sweep.parts import Parts
 from horde_policy.sweep.proposal import Proposal, propose
 from horde_policy.sweep.run import Pool, Sweep, SweepProgress, Threads, run_sweep
 from horde_policy.sweep.sentences import parse_constraint, parse_objective
-from horde_policy.sweep.stage import check_plan, day_starts
+from horde_policy.sweep.stage import check_plan
 from horde_policy.views.proposal import proposal_html, proposal_markdown
 from horde_policy.views.proposal_words import caveat_sentence, headline, summary_sentences
 from horde_policy.views.sweep_words import constraint_words, days_words, objective_words
@@ -122,7 +123,7 @@ def sweep(
     wanted = check_plan(plan(typed, baseline), inputs)
     _check_held_out(question, wanted, inputs)
     problems = (*inputs.trace.problems, *absence_notes(inputs.trace.frame, inputs.fleet), *_unserved(inputs))
-    print_notes([*(f"{p.level}: {p.subject}: {p.text}" for p in problems), *_plan_notes(wanted)])
+    print_notes([*(f"{p.level}: {p.subject}: {p.text}" for p in problems), *_plan_notes(wanted), *_day_notes(wanted, inputs)])
     parts = Parts(out.with_name(f"{out.name}.parts"))
     with _cancelling() as cancel, _progress() as told:
         found = run_sweep(inputs, wanted, pool=pool, parts=parts, progress=_resuming(told, parts), cancel=cancel)
@@ -189,13 +190,28 @@ def _days(text: str | None) -> tuple[int, ...] | None:
 
 
 def _check_held_out(question: Question, wanted: Plan, inputs: SweepInputs) -> None:
-    """Refuse a day held out that the sweep does not have, and one day too many, before any work."""
-    days = wanted.days or tuple(range(1, len(day_starts(inputs)) + 1))
+    """Refuse a day held out that the sweep does not have or that is not whole, and one day too many, before any work."""
+    days = counted_days(_hours(wanted, inputs))
     held = question.holdout_days or ()
     if not set(held) <= set(days):
-        raise InputError("--hold-out", "", ",".join(map(str, held)), f"must be among the days of this sweep: {days_words(days)}")
+        raise InputError(
+            "--hold-out", "", ",".join(map(str, held)), f"must be among the whole days of this sweep: {days_words(days)}"
+        )
     if set(held) == set(days):
         raise InputError("--hold-out", "", ",".join(map(str, held)), "must leave a day to choose on")
+
+
+def _hours(wanted: Plan, inputs: SweepInputs) -> dict[int, float]:
+    """Return the hours of each day that is kept."""
+    hours = dict(enumerate(day_hours(inputs), 1))
+    return {day: hours[day] for day in wanted.days or hours}
+
+
+def _day_notes(wanted: Plan, inputs: SweepInputs) -> list[str]:
+    """Return a word on each day that is kept and is not whole."""
+    hours = _hours(wanted, inputs)
+    short = [{"day": day, "hours": hours[day]} for day in hours if day not in counted_days(hours)]
+    return [caveat_sentence("short_day", facts)[0] for facts in short]
 
 
 def _weights(fills: tuple[str | None, ...], folder: Path | None) -> ModelWeights | None:
@@ -292,7 +308,7 @@ def _tell(found: Sweep, question: Question, path: Path | None, *, as_json: bool)
     for sentence in summary_sentences(proposed):
         print(sentence)
     for caveat in proposed.caveats:
-        if caveat.code == "partial":
+        if caveat.code in ("partial", "short_day", "no_whole_day"):
             print(caveat_sentence(caveat.code, caveat.facts)[0])
     for line in proposed.environment:
         print(line.line)
@@ -320,6 +336,7 @@ def _as_data(found: Sweep, answer: Judgement, proposed: Proposal | None) -> dict
         "constraints": [str(constraint) for constraint in answer.question.constraints],
         "chosen_days": list(answer.chosen_days),
         "holdout_days": list(answer.holdout_days),
+        "short_days": [{"day": day, "hours": hours} for day, hours in answer.short_days.items()],
         "seeds": answer.seeds,
         "decision": answer.decision,
         "best": answer.best,

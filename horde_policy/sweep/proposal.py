@@ -17,6 +17,7 @@ from horde_policy.frames.decisions import REQUESTERS, SIZES
 from horde_policy.replay.fill_rule import FillRule
 from horde_policy.settings import ENVIRONMENT_NAMES, ReplaySettings
 from horde_policy.sweep.axes import SETTINGS
+from horde_policy.sweep.days import DAY_H
 from horde_policy.sweep.evidence import UNDER, measured_by_block
 from horde_policy.sweep.judge import Comparison, Decision, Judgement
 from horde_policy.sweep.metrics import PRODUCTION_METRICS
@@ -266,7 +267,7 @@ def _expected(judgement: Judgement, point: str, key: str) -> Expected:
 
 
 def _day_range(judgement: Judgement, point: str, key: str) -> tuple[float | None, float | None]:
-    """Return where one further day lies with 95 % probability, from all days of the sweep."""
+    """Return where one further day lies with 95 % probability, from all days that count."""
     days = measured_by_block(judgement.rows, [point], PRODUCTION_METRICS[key], "day")["value"].drop_nulls().to_numpy()
     if len(days) < LEAST_BLOCKS:
         return None, None
@@ -344,8 +345,17 @@ def _on_inputs(judgement: Judgement, stamp: Mapping[str, Any]) -> list[Caveat]:
     return found
 
 
+def _on_days(judgement: Judgement) -> list[Caveat]:
+    """Return which days are not whole: those that do not count, and the one that has to where there is no other."""
+    found = [Caveat("short_day", {"day": day, "hours": hours}) for day, hours in judgement.short_days.items()]
+    hours = sum(judgement.day_hours[day] for day in judgement.chosen_days)
+    if hours < DAY_H:
+        found.append(Caveat("no_whole_day", {"hours": hours}))
+    return found
+
+
 def _on_evidence(judgement: Judgement, stamp: Mapping[str, Any], point: str, certainty: float) -> list[Caveat]:
-    found = []
+    found = _on_days(judgement)
     row = judgement.row(point)
     if judgement.evidence.blocks < LEAST_BLOCKS:
         found.append(Caveat("few_days", {"days": len(judgement.chosen_days), "least": LEAST_BLOCKS}))

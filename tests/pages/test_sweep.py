@@ -53,7 +53,9 @@ def notices(shown: App) -> list[str]:
     return [plain(text) for text in shown.warnings]
 
 
-def made_sweep(shares: Callable[[int, int], float], *, points: int = 3, days: int = 7, **stamp: Any) -> bytes:
+def made_sweep(
+    shares: Callable[[int, int], float], *, points: int = 3, days: int = 7, last_hours: float = 24.0, **stamp: Any
+) -> bytes:
     """Return a made-up sweep's file: ``shares`` gives a point's refused share of a thousand unfunded requests on a day."""
     settings = [ReplaySettings(ceiling_tokens=4096 - 512 * place) for place in range(points)]
     frame = made_frame(
@@ -63,6 +65,7 @@ def made_sweep(shares: Callable[[int, int], float], *, points: int = 3, days: in
             "refused": 1000 * shares(place, day),
         },
         days=days,
+        last_hours=last_hours,
         waits=lambda *_: {"registered": {10: 100}},
     )  # fmt: skip
     stamped = {"kind": "sweep", "trace": "made up", "synthetic": True, "names_everything": True, "missing": 0} | stamp
@@ -381,6 +384,24 @@ def test_too_few_days_are_said(app: NewApp) -> None:
     shown = uploaded(app(), made_sweep(lambda place, _day: 0.3 - 0.1 * (place == 2), days=2))
     shown.assert_well()
     assert any("at least 4 days (or seeds) are needed" in text for text in notices(shown))
+
+
+def test_a_last_day_that_is_not_whole_is_named_and_cannot_be_held_out(app: NewApp) -> None:
+    shown = uploaded(app(), made_sweep(lambda place, day: 0.5 - 0.1 * place + 0.01 * day, days=8, last_hours=0.5))
+    shown.assert_well()
+    assert any(text.startswith("Day 8 is no whole day: its requests span 30 min of 24 h.") for text in notices(shown))
+    assert "chosen on days 1 to 5, held out: days 6 to 7; day 8 (30 min) does not count; 1 seed" in words(shown)
+    held = shown.test.multiselect(key="sweep.held")
+    assert (held.value, held.options) == ([6, 7], [str(day) for day in range(1, 8)])
+    shown = shown.open("sweep", sweep=shown.address["sweep"][0], held="7,8")
+    shown.assert_well()
+    assert "Left out: day 8 cannot be held out, since this sweep has no such whole day." in notices(shown)
+
+
+def test_traffic_shorter_than_a_day_is_said_to_be(app: NewApp) -> None:
+    shown = uploaded(app(), made_sweep(lambda place, _: 0.5 - 0.1 * place, days=1, last_hours=6.0))
+    shown.assert_well()
+    assert any(text.startswith("The traffic is shorter than a day, 6 h 0 min: tokens a day are") for text in notices(shown))
 
 
 def test_one_setting_alone_is_shown_without_figures_of_nothing(app: NewApp) -> None:
