@@ -2,6 +2,7 @@
 
 import json
 import os
+import platform
 import signal
 import sys
 import threading
@@ -37,6 +38,7 @@ from horde_policy.sweep.parts import Parts
 from horde_policy.sweep.proposal import Proposal, propose
 from horde_policy.sweep.run import Pool, Sweep, SweepProgress, Threads, run_sweep
 from horde_policy.sweep.sentences import parse_constraint, parse_objective
+from horde_policy.sweep.sole_writer import sole_writer
 from horde_policy.sweep.stage import check_plan
 from horde_policy.views.proposal import proposal_html, proposal_markdown
 from horde_policy.views.proposal_words import caveat_sentence, headline, summary_sentences
@@ -124,6 +126,16 @@ def sweep(
     _check_held_out(question, wanted, inputs)
     problems = (*inputs.trace.problems, *absence_notes(inputs.trace.frame, inputs.fleet), *_unserved(inputs))
     print_notes([*(f"{p.level}: {p.subject}: {p.text}" for p in problems), *_plan_notes(wanted), *_day_notes(wanted, inputs)])
+    with sole_writer(out, f"process {os.getpid()} on {platform.node()} since {SystemClock().now():%Y-%m-%d %H:%M:%S} UTC"):
+        found = _run(inputs, wanted, pool, out)
+    if found.frame["baseline"].any():
+        _tell(found, question, proposal, as_json=as_json)
+    if found.missing:
+        raise typer.Exit(EXIT_INTERRUPTED)
+
+
+def _run(inputs: SweepInputs, wanted: Plan, pool: Pool, out: Path) -> Sweep:
+    """Replay what is not done yet and write all of it; what is done is kept until nothing is missing."""
     parts = Parts(out.with_name(f"{out.name}.parts"))
     with _cancelling() as cancel, _progress() as told:
         found = run_sweep(inputs, wanted, pool=pool, parts=parts, progress=_resuming(told, parts), cancel=cancel)
@@ -134,18 +146,15 @@ def sweep(
         print_notes([f"stopped before any replay was done: there is nothing to judge, and {out} {state}"])
         raise typer.Exit(EXIT_INTERRUPTED)
     write_parquet(out, found.frame, dict(found.stamp))
-    comparable = bool(found.frame["baseline"].any())
     if found.missing:
         not_done = f"stopped: {count(found.missing)} of {count(wanted.replays)} replays are not done"
+        comparable = bool(found.frame["baseline"].any())
         judged = "and judged" if comparable else "and not judged, since the settings in force are not replayed yet"
         print_notes([f"{not_done}; what is done is in {out} {judged}; the same command goes on"])
     else:
         parts.clear()
         print_notes([f"{count_of(found.frame.height, 'row')} of {count_of(len(wanted.points), 'point')} written to {out}"])
-    if comparable:
-        _tell(found, question, proposal, as_json=as_json)
-    if found.missing:
-        raise typer.Exit(EXIT_INTERRUPTED)
+    return found
 
 
 def _unserved(inputs: SweepInputs) -> tuple[Problem, ...]:
