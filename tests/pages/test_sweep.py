@@ -185,6 +185,26 @@ def test_what_makes_no_sense_is_refused_under_its_field_and_cannot_be_started(ap
     assert shown.test.button(key="sweep.start").disabled, "the button stays"
 
 
+@pytest.mark.parametrize(
+    ("typed", "left"),
+    [
+        ([("wait_full_s", "700"), ("floor_tokens", "many"), ("wait_full_s", "10, 30")], ["floor_tokens: 'many' must be"]),
+        ([("floor_tokens", "9999"), ("floor_tokens", "abc")], ["floor_tokens: 'abc' must be"]),
+        ([("floor_tokens", "abc"), ("wait_full_s", "700"), ("floor_tokens", "128")], ["wait_full_s 700.0 must be below"]),
+        ([("load", "0"), ("seed", "x"), ("load", "1")], ["seed: 'x' must be"]),
+        ([("wait_full_s", "700"), ("floor_tokens", "64,128,256,512"), ("wait_full_s", "10,30,60")], []),
+    ],
+)
+def test_no_error_is_about_a_value_that_is_gone(app: NewApp, typed: list[tuple[str, str]], left: list[str]) -> None:
+    shown = app().open("sweep", grid=SMALL)
+    for field, text in typed:
+        shown.test.text_input(key=f"sweep.field.{field}").set_value(text).run()
+    shown.assert_well()
+    assert len(errors(shown)) == len(left), errors(shown)
+    assert all(part in error for part, error in zip(left, errors(shown), strict=True)), errors(shown)
+    assert shown.test.button(key="sweep.start").disabled == bool(left)
+
+
 def test_a_drawn_search_asks_for_its_points(app: NewApp) -> None:
     shown = app().open("sweep", grid=SMALL)
     shown.test.selectbox(key="sweep.field.search").set_value("sobol").run()
