@@ -272,7 +272,8 @@ def _day_range(judgement: Judgement, point: str, key: str) -> tuple[float | None
     if len(days) < LEAST_BLOCKS:
         return None, None
     half = stats.t.ppf((1 + CONFIDENCE) / 2, len(days) - 1) * days.std(ddof=1) * np.sqrt(1 + 1 / len(days))
-    most = 1.0 if PRODUCTION_METRICS[key].unit == "share" else np.inf
+    # no share is above 100 %, and no request waits longer than it lives
+    most = 1.0 if PRODUCTION_METRICS[key].unit == "share" else float(judgement.row(point)["request_ttl_s"])
     return float(max(0.0, days.mean() - half)), float(min(most, days.mean() + half))
 
 
