@@ -18,6 +18,7 @@ import pytest
 
 from horde_policy.cli.main import main
 from horde_policy.imports.replay_inputs import stamp_of
+from horde_policy.sweep.cluster import Cluster
 from horde_policy.sweep.files import read_sweep
 from horde_policy.sweep.run import Sweep, run_sweep
 from tests.unit.sweep.made import START, busy_week, inputs_of, planned
@@ -169,6 +170,31 @@ def test_bad_input_is_refused_before_any_work(
     assert re.search(message, told.err), told.err
     assert not Path(files["--out"]).exists()
     assert not Path(files["--out"] + ".parts").exists()
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["", "foo", "tcp://", "tcp://foo", "http://127.0.0.1:80", "tcp://127.0.0.1:", "tcp://127.0.0.1:0", "tcp://127.0.0.1:65536",
+     "127.0.0.1", "tcp://:8786", "tcp://a b:8786", "tcp://host:8786/x", "inproc://1", "tcp://::1:8786", "tcp://[::1]", "tcp://me@host:8786"],
+)  # fmt: skip
+def test_what_is_no_address_of_a_scheduler_is_bad_input(
+    files: dict[str, str], address: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert sweep(files, dask=address) == 2
+    rule = "must be a scheduler's address with its port, as tcp://10.0.0.1:8786"
+    assert capsys.readouterr().err == f"error: setting dask: {address!r} {rule}\n"
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:8786", "tcp://[::1]:8786", "ws://a-host.example:80", "tcp://scheduler_1:8786"])
+def test_an_address_of_a_scheduler_is_taken(address: str) -> None:
+    assert Cluster(address).address == address
+
+
+def test_an_encrypted_address_without_certificates_is_bad_input(
+    files: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert sweep(files, dask="tls://127.0.0.1:8786") == 2
+    assert "needs certificates in the configuration of Dask" in capsys.readouterr().err
 
 
 def test_a_cluster_that_is_not_there(
