@@ -2,6 +2,7 @@
 
 import json
 import os
+import platform
 import signal
 import sys
 import threading
@@ -30,6 +31,7 @@ from horde_policy.replay.fill_rule import FillRule
 from horde_policy.replay.unserved import unserved, unserved_notes
 from horde_policy.settings import ReplaySettings, load_settings
 from horde_policy.sweep.cluster import Cluster
+from horde_policy.sweep.days import counted_days, day_hours
 from horde_policy.sweep.grid import Plan, load_grid, plan
 from horde_policy.sweep.inputs import SweepInputs, load_inputs
 from horde_policy.sweep.judge import DEFAULT_CONSTRAINTS, DEFAULT_OBJECTIVES, Judgement, Question, judge
@@ -37,7 +39,8 @@ from horde_policy.sweep.parts import Parts
 from horde_policy.sweep.proposal import Proposal, propose
 from horde_policy.sweep.run import Pool, Sweep, SweepProgress, Threads, run_sweep
 from horde_policy.sweep.sentences import parse_constraint, parse_objective
-from horde_policy.sweep.stage import check_plan, day_starts
+from horde_policy.sweep.sole_writer import sole_writer
+from horde_policy.sweep.stage import check_plan
 from horde_policy.sweep.unserved import UNSERVED, unserved_of_stamp
 from horde_policy.sweep.warm import warm_up_sweep
 from horde_policy.views.proposal import proposal_html, proposal_markdown
@@ -125,9 +128,19 @@ def sweep(
     wanted = check_plan(plan(typed, baseline), inputs)
     _check_held_out(question, wanted, inputs)
     problems = (*inputs.trace.problems, *absence_notes(inputs.trace.frame, inputs.fleet), *_unserved(inputs))
-    print_notes([*(f"{p.level}: {p.subject}: {p.text}" for p in problems), *_plan_notes(wanted)])
+    print_notes([*(f"{p.level}: {p.subject}: {p.text}" for p in problems), *_plan_notes(wanted), *_day_notes(wanted, inputs)])
+    with sole_writer(out, f"process {os.getpid()} on {platform.node()} since {SystemClock().now():%Y-%m-%d %H:%M:%S} UTC"):
+        found = _run(inputs, wanted, pool, out)
+    if found.frame["baseline"].any():
+        _tell(found, question, proposal, as_json=as_json)
+    if found.missing:
+        raise typer.Exit(EXIT_INTERRUPTED)
+
+
+def _run(inputs: SweepInputs, wanted: Plan, pool: Pool, out: Path) -> Sweep:
+    """Replay what is not done yet and write all of it; what is done is kept until nothing is missing."""
     parts = Parts(out.with_name(f"{out.name}.parts"))
-    if dask is None:  # a cluster's workers compile for themselves
+    if isinstance(pool, Threads):  # a cluster's workers compile for themselves
         compiled(warm_up_sweep)
     with _cancelling() as cancel, _progress() as told:
         found = run_sweep(inputs, wanted, pool=pool, parts=parts, progress=_resuming(told, parts), cancel=cancel)
@@ -138,18 +151,15 @@ def sweep(
         print_notes([f"stopped before any replay was done: there is nothing to judge, and {out} {state}"])
         raise typer.Exit(EXIT_INTERRUPTED)
     write_parquet(out, found.frame, dict(found.stamp))
-    comparable = bool(found.frame["baseline"].any())
     if found.missing:
         not_done = f"stopped: {count(found.missing)} of {count(wanted.replays)} replays are not done"
+        comparable = bool(found.frame["baseline"].any())
         judged = "and judged" if comparable else "and not judged, since the settings in force are not replayed yet"
         print_notes([f"{not_done}; what is done is in {out} {judged}; the same command goes on"])
     else:
         parts.clear()
         print_notes([f"{count_of(found.frame.height, 'row')} of {count_of(len(wanted.points), 'point')} written to {out}"])
-    if comparable:
-        _tell(found, question, proposal, as_json=as_json)
-    if found.missing:
-        raise typer.Exit(EXIT_INTERRUPTED)
+    return found
 
 
 def _unserved(inputs: SweepInputs) -> tuple[Problem, ...]:
@@ -194,13 +204,28 @@ def _days(text: str | None) -> tuple[int, ...] | None:
 
 
 def _check_held_out(question: Question, wanted: Plan, inputs: SweepInputs) -> None:
-    """Refuse a day held out that the sweep does not have, and one day too many, before any work."""
-    days = wanted.days or tuple(range(1, len(day_starts(inputs)) + 1))
+    """Refuse a day held out that the sweep does not have or that is not whole, and one day too many, before any work."""
+    days = counted_days(_hours(wanted, inputs))
     held = question.holdout_days or ()
     if not set(held) <= set(days):
-        raise InputError("--hold-out", "", ",".join(map(str, held)), f"must be among the days of this sweep: {days_words(days)}")
+        raise InputError(
+            "--hold-out", "", ",".join(map(str, held)), f"must be among the whole days of this sweep: {days_words(days)}"
+        )
     if set(held) == set(days):
         raise InputError("--hold-out", "", ",".join(map(str, held)), "must leave a day to choose on")
+
+
+def _hours(wanted: Plan, inputs: SweepInputs) -> dict[int, float]:
+    """Return the hours of each day that is kept."""
+    hours = dict(enumerate(day_hours(inputs), 1))
+    return {day: hours[day] for day in wanted.days or hours}
+
+
+def _day_notes(wanted: Plan, inputs: SweepInputs) -> list[str]:
+    """Return a word on each day that is kept and is not whole."""
+    hours = _hours(wanted, inputs)
+    short = [{"day": day, "hours": hours[day]} for day in hours if day not in counted_days(hours)]
+    return [caveat_sentence("short_day", facts)[0] for facts in short]
 
 
 def _weights(fills: tuple[str | None, ...], folder: Path | None) -> ModelWeights | None:
@@ -297,7 +322,7 @@ def _tell(found: Sweep, question: Question, path: Path | None, *, as_json: bool)
     for sentence in summary_sentences(proposed):
         print(sentence)
     for caveat in proposed.caveats:
-        if caveat.code in ("partial", "unserved_models"):
+        if caveat.code in ("partial", "short_day", "no_whole_day", "unserved_models"):
             print(caveat_sentence(caveat.code, caveat.facts)[0])
     for line in proposed.environment:
         print(line.line)
@@ -326,6 +351,7 @@ def _as_data(found: Sweep, answer: Judgement, proposed: Proposal | None) -> dict
         "constraints": [str(constraint) for constraint in answer.question.constraints],
         "chosen_days": list(answer.chosen_days),
         "holdout_days": list(answer.holdout_days),
+        "short_days": [{"day": day, "hours": hours} for day, hours in answer.short_days.items()],
         "seeds": answer.seeds,
         "decision": answer.decision,
         "best": answer.best,

@@ -4,6 +4,7 @@ Every worker gets the inputs once and prepares the scenarios that it is given; w
 of whole numbers. Only this process writes parts. Dask is asked for where a cluster is named, and not needed otherwise.
 """
 
+import re
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from concurrent.futures import CancelledError
@@ -30,6 +31,9 @@ TRIES = 10
 """How often a replay is sent out again because whoever did it, or held its inputs, is gone."""
 
 REACH_S = 10.0
+
+MOST_PORT = 65_535
+_ADDRESS = re.compile(r"(?:(?:tcp|tls|ws|wss)://)?(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.%]+\]):(?P<port>[0-9]{1,5})")
 
 
 class _Kept:
@@ -62,6 +66,13 @@ def remote_outcome(inputs: SweepInputs, digest: str, scenario: Scenario, setting
         return engine_digest(), str(error)
 
 
+def _check_address(address: str) -> None:
+    """Refuse what no scheduler can have for an address: Dask would take its time with it and leave a client behind."""
+    found = _ADDRESS.fullmatch(address)
+    if found is None or not 1 <= int(found["port"]) <= MOST_PORT:
+        raise ConfigError("dask", address, "must be a scheduler's address with its port, as tcp://10.0.0.1:8786")
+
+
 class Cluster:
     """The workers of a Dask scheduler.
 
@@ -73,10 +84,11 @@ class Cluster:
     Raises
     ------
     ConfigError
-        The package ``distributed`` is not installed.
+        The address is none, or the package ``distributed`` is not installed.
     """
 
     def __init__(self, address: str) -> None:
+        _check_address(address)
         try:
             import distributed
         except ImportError as error:
@@ -84,6 +96,9 @@ class Cluster:
             raise ConfigError("dask", address, rule) from error
         self.address = address
         self._dask: Any = distributed
+        encrypted = address.startswith(("tls://", "wss://"))
+        if encrypted and distributed.Security().get_connection_args("client")["ssl_context"] is None:
+            raise ConfigError("dask", address, "needs certificates in the configuration of Dask (distributed.comm.tls)")
 
     def outcomes(
         self, inputs: SweepInputs, tasks: Sequence[Task], stop: Event, shares: dict[str, float]

@@ -14,6 +14,7 @@ from horde_policy.frames.input_columns import refuse_first
 from horde_policy.imports.replay_inputs import STAMP_KEY
 from horde_policy.sweep.axes import SETTINGS
 from horde_policy.sweep.counting import BINS, COUNTERS, WAITERS
+from horde_policy.sweep.days import DAY_H
 from horde_policy.sweep.results import SWEEP, settings_of_row
 from horde_policy.sweep.run import Sweep
 from horde_policy.sweep.unserved import UNSERVED
@@ -86,6 +87,10 @@ def _check_counts(frame: pl.DataFrame) -> None:
         refuse_first("sweep file", frame[counter], frame[counter] < 0, "must be at least 0")
     refuse_first("sweep file", frame["load"], ~((frame["load"] > 0) & frame["load"].is_finite()), "must be above 0")
     refuse_first("sweep file", frame["day"], frame["day"] < 1, "must be at least 1")
+    hours = frame["day_hours"]
+    refuse_first("sweep file", hours, ~hours.is_between(0, DAY_H), "must be 0 to 24")
+    differs = frame.select(pl.col("day_hours") != pl.col("day_hours").first().over("day")).to_series()
+    refuse_first("sweep file", hours, differs, "must be the same in all rows of its day")
     for who in WAITERS:
         places, held = frame[f"waits_{who}_bin"], frame[f"waits_{who}_count"]
         refuse_first("sweep file", held, places.list.len() != held.list.len(), "must have as many counts as bins")

@@ -14,6 +14,7 @@ import polars as pl
 
 from horde_policy.errors import InputError
 from horde_policy.sweep.axes import SETTINGS
+from horde_policy.sweep.days import counted_days, hours_by_day
 from horde_policy.sweep.evidence import Across, Evidence, complete_part, measured_by_block, measured_evidence
 from horde_policy.sweep.metrics import Array, Metric
 from horde_policy.sweep.noise import LEAST_BLOCKS, Differences, bounds, compared
@@ -131,13 +132,15 @@ class Judgement:
     decision
         ``change``, ``keep`` the baseline, ``nothing_meets``, or ``no_baseline`` to compare with.
     chosen_days, holdout_days, seeds
-        What it rests on.
+        What it rests on: whole days, as far as there are any.
+    day_hours
+        Every day of the sweep → its hours.
     sensitivities, levels
         How much each setting moves the first objective.
     left_out, scenarios_left_out
         Points, and scenarios (load, fill rule and seed), that lack replays, because the sweep was stopped.
     rows
-        What was judged: the points and scenarios that are complete.
+        What was judged: the points and scenarios that are complete, on the days that count.
     evidence, holdout
         The measurements behind it.
     """
@@ -152,6 +155,7 @@ class Judgement:
     chosen_days: tuple[int, ...]
     holdout_days: tuple[int, ...]
     seeds: int
+    day_hours: Mapping[int, float]
     sensitivities: tuple[Sensitivity, ...]
     levels: pl.DataFrame
     left_out: int
@@ -165,6 +169,12 @@ class Judgement:
         """The baseline's point; null if the sweep lacks it."""
         first = self.points.filter(pl.col("baseline"))["point"]
         return None if first.is_empty() else str(first[0])
+
+    @property
+    def short_days(self) -> dict[int, float]:
+        """The days that are not whole and count nowhere → their hours."""
+        counted = (*self.chosen_days, *self.holdout_days)
+        return {day: hours for day, hours in self.day_hours.items() if day not in counted}
 
     @property
     def varied(self) -> tuple[str, ...]:
@@ -235,13 +245,16 @@ def judge(frame: pl.DataFrame, question: Question, *, resamples: int = 400, seed
     Raises
     ------
     InputError
-        The sweep has no finished replay of what is asked, a day held out is not among its days, or all of them are held out.
+        The sweep has no finished replay of what is asked, a day held out is not among its days, or not whole, or all of them are
+        held out.
     """
     rows, left_out, scenarios_left_out = complete_part(narrowed(frame, question))
-    days = sorted(rows["day"].unique().to_list())
+    hours = hours_by_day(rows)
+    days = list(counted_days(hours))
+    rows = rows.filter(pl.col("day").is_in(days))
     held = default_holdout(days) if question.holdout_days is None else question.holdout_days
     if not set(held) <= set(days):
-        raise InputError("sweep", "hold-out days", list(held), f"must be among the days of the sweep, {days}")
+        raise InputError("sweep", "hold-out days", list(held), f"must be among the whole days of the sweep, {days}")
     chosen = tuple(day for day in days if day not in held)
     if not chosen:
         raise InputError("sweep", "hold-out days", list(held), "leave no day to choose on")
@@ -257,6 +270,7 @@ def judge(frame: pl.DataFrame, question: Question, *, resamples: int = 400, seed
         chosen_days=chosen,
         holdout_days=held,
         seeds=evidence.seeds,
+        day_hours=hours,
         sensitivities=sensitivities,
         levels=levels,
         left_out=left_out,

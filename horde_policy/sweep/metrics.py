@@ -43,7 +43,7 @@ class Tally:
     by_group
         … × model groups × (unfunded, of them refused).
     days
-        … : how many days the sums are of.
+        … : how many days the sums are of; one that is not whole is a part of one.
     longest_s
         … : the time to live, which no wait exceeds.
     waits

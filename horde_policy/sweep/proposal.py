@@ -17,6 +17,7 @@ from horde_policy.frames.decisions import REQUESTERS, SIZES
 from horde_policy.replay.fill_rule import FillRule
 from horde_policy.settings import ENVIRONMENT_NAMES, ReplaySettings
 from horde_policy.sweep.axes import SETTINGS
+from horde_policy.sweep.days import DAY_H
 from horde_policy.sweep.evidence import UNDER, measured_by_block
 from horde_policy.sweep.judge import Comparison, Decision, Judgement
 from horde_policy.sweep.metrics import PRODUCTION_METRICS
@@ -267,12 +268,13 @@ def _expected(judgement: Judgement, point: str, key: str) -> Expected:
 
 
 def _day_range(judgement: Judgement, point: str, key: str) -> tuple[float | None, float | None]:
-    """Return where one further day lies with 95 % probability, from all days of the sweep."""
+    """Return where one further day lies with 95 % probability, from all days that count."""
     days = measured_by_block(judgement.rows, [point], PRODUCTION_METRICS[key], "day")["value"].drop_nulls().to_numpy()
     if len(days) < LEAST_BLOCKS:
         return None, None
     half = stats.t.ppf((1 + CONFIDENCE) / 2, len(days) - 1) * days.std(ddof=1) * np.sqrt(1 + 1 / len(days))
-    most = 1.0 if PRODUCTION_METRICS[key].unit == "share" else np.inf
+    # no share is above 100 %, and no request waits longer than it lives
+    most = 1.0 if PRODUCTION_METRICS[key].unit == "share" else float(judgement.row(point)["request_ttl_s"])
     return float(max(0.0, days.mean() - half)), float(min(most, days.mean() + half))
 
 
@@ -348,8 +350,17 @@ def _on_inputs(judgement: Judgement, stamp: Mapping[str, Any]) -> list[Caveat]:
     return found
 
 
+def _on_days(judgement: Judgement) -> list[Caveat]:
+    """Return which days are not whole: those that do not count, and the one that has to where there is no other."""
+    found = [Caveat("short_day", {"day": day, "hours": hours}) for day, hours in judgement.short_days.items()]
+    hours = sum(judgement.day_hours[day] for day in judgement.chosen_days)
+    if hours < DAY_H:
+        found.append(Caveat("no_whole_day", {"hours": hours}))
+    return found
+
+
 def _on_evidence(judgement: Judgement, stamp: Mapping[str, Any], point: str, certainty: float) -> list[Caveat]:
-    found = []
+    found = _on_days(judgement)
     row = judgement.row(point)
     if judgement.evidence.blocks < LEAST_BLOCKS:
         found.append(Caveat("few_days", {"days": len(judgement.chosen_days), "least": LEAST_BLOCKS}))

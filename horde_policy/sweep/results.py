@@ -15,6 +15,7 @@ from horde_policy.frames.schemas import UTC_INSTANT, Column, Schema
 from horde_policy.settings import ReplaySettings
 from horde_policy.sweep.axes import SETTINGS
 from horde_policy.sweep.counting import BINS, COUNTERS, WAITERS, Outcome
+from horde_policy.sweep.days import parts_of_days
 from horde_policy.sweep.grid import Point, Scenario
 from horde_policy.sweep.metrics import METRICS, Array, Tally
 
@@ -51,6 +52,9 @@ SWEEP: Final = Schema(
         "fill": Column(pl.String, null="the traffic as it is, or the default rule for a trace"),
         "day": Column(pl.Int64, text="day 1 is the first 24 hours from the first request on"),
         "day_from": Column(UTC_INSTANT),
+        "day_hours": Column(
+            pl.Float64, "h", text="24, or of a last day that is not whole those that the requests span; it is not judged"
+        ),
         "utilisation": Column(
             pl.Float64, null="no span of time or no fleet", text="of the whole scenario: tokens used ÷ tokens possible"
         ),
@@ -67,7 +71,11 @@ SWEEP: Final = Schema(
 
 
 def frame_of(
-    done: Sequence[tuple[str, Point, Scenario, Outcome]], *, day_from: Sequence[datetime], days: tuple[int, ...] | None
+    done: Sequence[tuple[str, Point, Scenario, Outcome]],
+    *,
+    day_from: Sequence[datetime],
+    day_hours: Sequence[float],
+    days: tuple[int, ...] | None,
 ) -> pl.DataFrame:
     """Return replays as frame :data:`SWEEP`, in their order, a row a day.
 
@@ -77,6 +85,8 @@ def frame_of(
         Key, point, scenario and what it came to.
     day_from
         When each day of the traffic begins.
+    day_hours
+        How many hours of each day the requests span.
     days
         The days that are kept; null for all.
     """
@@ -87,6 +97,7 @@ def frame_of(
     columns |= {
         "day": np.tile(kept + 1, len(done)),
         "day_from": pl.Series([day_from[d] for d in kept] * len(done), dtype=UTC_INSTANT),
+        "day_hours": pl.Series([day_hours[d] for d in kept] * len(done), dtype=pl.Float64),
     }
     counters = np.concatenate([outcome.counters[kept] for *_, outcome in done])
     by_group = np.concatenate([outcome.by_group[kept] for *_, outcome in done])
@@ -172,7 +183,7 @@ def tally_of(frame: pl.DataFrame, waiters: Sequence[str] = ()) -> Tally:
     return Tally(
         counters=frame.select(COUNTERS).to_numpy().astype(np.float64),
         by_group=np.stack(groups, axis=-1),
-        days=np.ones(frame.height),
+        days=parts_of_days(frame["day_hours"]),
         longest_s=frame["request_ttl_s"].to_numpy(),
         waits={who: _waits_dense(frame, who) for who in waiters},
     )

@@ -17,6 +17,7 @@ import polars as pl
 from horde_policy.errors import ReplayCancelled
 from horde_policy.replay.engine import final_state
 from horde_policy.sweep.counting import Outcome, outcome_of
+from horde_policy.sweep.days import day_hours
 from horde_policy.sweep.grid import Plan, Point, Scenario
 from horde_policy.sweep.identity import engine_digest, key_of
 from horde_policy.sweep.inputs import SweepInputs
@@ -284,4 +285,5 @@ def _assembled(inputs: SweepInputs, digest: str, plan: Plan, tasks: Sequence[Tas
         "models": list(model_groups(inputs.fleet)),
         UNSERVED: unserved_shares(inputs, (scenario.fill for scenario in plan.scenarios)),
     }
-    return Sweep(frame=frame_of(rows, day_from=starts, days=plan.days), stamp=stamp, missing=len(tasks) - len(rows))
+    frame = frame_of(rows, day_from=starts, day_hours=day_hours(inputs), days=plan.days)
+    return Sweep(frame=frame, stamp=stamp, missing=len(tasks) - len(rows))

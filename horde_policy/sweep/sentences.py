@@ -143,7 +143,7 @@ def parse_constraint(sentence: str) -> Constraint:
     Raises
     ------
     InputError
-        The metric, the comparison or the bound cannot be read: says which, and what can stand there.
+        The metric, the comparison or the bound cannot be read, or no figure can meet it: says which, and what can stand there.
 
     Examples
     --------
@@ -167,8 +167,17 @@ def parse_constraint(sentence: str) -> Constraint:
         factor = float((of_baseline["number"] or "1").replace(",", ""))
         if of_baseline["kind"] and of_baseline["kind"].startswith("%"):
             factor /= 100
-        return Constraint(metric, sense, factor, of_baseline=True)
-    return Constraint(metric, sense, _bound(sentence, metric, bound))
+        return _meetable(sentence, Constraint(metric, sense, factor, of_baseline=True))
+    return _meetable(sentence, Constraint(metric, sense, _bound(sentence, metric, bound)))
+
+
+def _meetable(sentence: str, constraint: Constraint) -> Constraint:
+    """Return the constraint, unless no figure can meet it, whatever is tried."""
+    if constraint.sense == "<" and constraint.bound == 0:
+        raise InputError("constraint", sentence, str(constraint), "can be met by nothing: no figure is below 0")
+    if constraint.sense == ">" and constraint.metric.unit == "share" and constraint.bound == 1 and not constraint.of_baseline:
+        raise InputError("constraint", sentence, str(constraint), "can be met by nothing: no share is above 100 %")
+    return constraint
 
 
 def _bound(sentence: str, metric: Metric, text: str) -> float:

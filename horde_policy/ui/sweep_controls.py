@@ -29,7 +29,6 @@ __all__ = ["go_on", "show_sweeps", "write_asked"]
 MOST_UPLOAD_MB = 50
 NAMES = "sweep.names"
 WANTED = "sweep.wanted"
-PROBLEMS = "sweep.problems"
 FAILED = "sweep.upload-failed"
 
 FOUR: Final = ("ceiling_tokens", "floor_tokens", "wait_full_s", "wait_floor_s")
@@ -42,7 +41,7 @@ FIELD_WORDS: Final = {
     "points": ("Points", "How many are drawn."),
     "draw_seed": ("Seed of the draw", "The same seed draws the same points."),
 }
-HOW = "Values with commas between, or a range: 256 to 1024 step 256, or 10 to 1000 count 5 log. Empty: as in force."
+HOW = "Values with a comma and a blank between, or a range: 256 to 1024 step 256, or 10 to 1000 count 5 log. Empty: as in force."
 
 
 def _names() -> dict[str, str]:
@@ -63,7 +62,7 @@ def show_sweeps(state: ViewState, desk: SweepDesk, sources: Mapping[str, str]) -
         _chooser(state.sweep)
         _upload(desk)
     failed = st.session_state.get(FAILED)
-    if failed:
+    if failed and st.session_state.get("sweep.upload") is not None:
         st.error(escape_markdown(failed), title="The file holds no sweep", icon=":material/upload_file:")
     with st.expander("New sweep", icon=":material/add_chart:", key="sweep.new"):
         st.fragment(_form)(desk, sources)
@@ -126,15 +125,19 @@ def _texts(asked: SweepAsked) -> dict[str, str]:
 
 
 def _typed() -> None:
-    """Take the form's fields: into the address if they make a grid, else say what is wrong beneath the field."""
-    texts = {name: _text_of(name) for name in FIELDS}
+    """Take the form's fields into the address, if they make a grid."""
+    text, problems = _grid_typed()
+    if not problems:
+        write_asked(grid=text)
+
+
+def _grid_typed() -> tuple[str, dict[str, str]]:
+    """Return the grid of what stands in the fields now, and field → what is wrong with it."""
     try:
-        text, _ = grid_of(texts)
+        text, _ = grid_of({name: _text_of(name) for name in FIELDS})
     except HordePolicyError as error:
-        st.session_state[PROBLEMS] = {problem_field(error): str(error)}
-        return
-    st.session_state[PROBLEMS] = {}
-    write_asked(grid=text)
+        return "", {problem_field(error): str(error)}
+    return text, {}
 
 
 def _text_of(name: str) -> str:
@@ -142,11 +145,17 @@ def _text_of(name: str) -> str:
     return ", ".join(value) if isinstance(value, list) else str(value or "")
 
 
+def _choices(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
 def _form(desk: SweepDesk, sources: Mapping[str, str]) -> None:
     """Show the form; typing in it runs the form alone, so that the results below it are not drawn again at each field."""
     state, _ = read_state()
-    problems: dict[str, str] = st.session_state.setdefault(PROBLEMS, {})
     texts = _texts(state.sweep)
+    for name in FIELDS:
+        seed(f"sweep.field.{name}", _choices(texts[name]) if name in ("rule", "client") else texts[name])
+    _, problems = _grid_typed()
     st.caption("Each combination of the values below is replayed on the whole traffic, and so are the settings in force. " + HOW)
     _what(state.sweep, sources)
     baseline = ReplaySettings.lifted(state.settings)
@@ -241,7 +250,7 @@ def _further(texts: Mapping[str, str], problems: Mapping[str, str], baseline: Re
     left, right = st.columns(2, gap="small")
     for place, name, words in ((left, "rule", RULES), (right, "client", CLIENTS)):
         key = f"sweep.field.{name}"
-        seed(key, [part.strip() for part in texts[name].split(",") if part.strip()])
+        seed(key, _choices(texts[name]))
         place.multiselect(
             {"rule": "Rules", "client": "What a refused client does"}[name],
             list(words),
@@ -268,6 +277,10 @@ def _wanted(state: ViewState) -> Wanted:
 
 def _start(state: ViewState, desk: SweepDesk, *, blocked: bool) -> None:
     """Say what the form comes to, and offer to start it; what makes no sense is said in place of that."""
+    if blocked:  # the address holds an earlier state of the fields, of which nothing is said
+        st.caption("What is refused above must be mended before the sweep can be started.")
+        st.button("Start the sweep", key="sweep.start", type="primary", icon=":material/play_arrow:", disabled=True)
+        return
     wanted = _wanted(state)
     library = replay_desk.desk().library
     try:
@@ -286,7 +299,7 @@ def _start(state: ViewState, desk: SweepDesk, *, blocked: bool) -> None:
     for reason, number in planned.dropped.items():
         st.caption(escape_markdown(f"Left out: {reason} ({count(number)})."))
     with st.container(horizontal=True, vertical_alignment="center"):
-        if st.button("Start the sweep", key="sweep.start", type="primary", icon=":material/play_arrow:", disabled=blocked):
+        if st.button("Start the sweep", key="sweep.start", type="primary", icon=":material/play_arrow:"):
             _begin(desk, wanted)
             run_again()
         with st.popover("The same for the command", icon=":material/terminal:"):

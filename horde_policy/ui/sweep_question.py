@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import streamlit as st
 
 from horde_policy.errors import InputError
+from horde_policy.sweep.days import counted_days, hours_by_day
 from horde_policy.sweep.judge import Question, default_holdout
 from horde_policy.sweep.metrics import METRICS
 from horde_policy.sweep.run import Sweep
@@ -74,14 +75,18 @@ def question_of(asked: SweepAsked, sweep: Sweep) -> tuple[Question, tuple[str, .
     return question, tuple(notes)
 
 
+def _days_of(sweep: Sweep) -> tuple[int, ...]:
+    return counted_days(hours_by_day(sweep.frame))
+
+
 def _held(asked: SweepAsked, sweep: Sweep, notes: list[str]) -> tuple[int, ...] | None:
     """Return the days held out; null, the last third, where the address's leave no day to choose on or none is there."""
     if asked.held is None:
         return None
-    days = set(sweep.frame["day"].unique().to_list())
+    days = set(_days_of(sweep))
     unknown = tuple(day for day in asked.held if day not in days)
     if unknown:
-        notes.append(f"Left out: {days_words(unknown)} cannot be held out, since this sweep has no such day.")
+        notes.append(f"Left out: {days_words(unknown)} cannot be held out, since this sweep has no such whole day.")
     known = tuple(day for day in asked.held if day in days)
     if days <= set(known):
         notes.append("Left out: the days held out leave no day to choose on.")
@@ -118,14 +123,14 @@ def show_question(asked: SweepAsked, sweep: Sweep, question: Question) -> None:
 
 
 def _days_and_scenarios(asked: SweepAsked, sweep: Sweep) -> None:
-    days = sorted(sweep.frame["day"].unique().to_list())
+    days = _days_of(sweep)
     places = scenarios_of(sweep)
     left, right = st.columns([1.1, 2.9], gap="small", vertical_alignment="bottom")
     with left:
         held = default_holdout(days) if asked.held is None else [day for day in asked.held if day in days]
         seed("sweep.held", list(held))
         st.multiselect(
-            "Days held out", days, key="sweep.held", on_change=_hold, args=(tuple(days),), placeholder="none",
+            "Days held out", days, key="sweep.held", on_change=_hold, args=(days,), placeholder="none",
             help="Days that have no say in the choice; the choice is looked at again on them.",
         )  # fmt: skip
     with right:

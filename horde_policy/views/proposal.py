@@ -29,7 +29,7 @@ from horde_policy.views.sweep_words import (
     objective_words,
     with_bounds,
 )
-from horde_policy.views.text import code_span, count_of, escape_html, instant, ratio, visible
+from horde_policy.views.text import NOT_REPORTED, code_span, count_of, escape_html, instant, ratio, seconds, visible
 
 __all__ = ["proposal_html", "proposal_markdown", "proposal_name"]
 
@@ -237,7 +237,12 @@ def _day_table(proposal: Proposal) -> Table:
         use = "held out" if day in proposal.holdout_days else "chosen on"
         figures = [figure_words(metrics[place // len(names)], values.get(day)) for place, values in enumerate(columns)]
         rows.append((str(day), when, use, *figures))
+    rows += [_short_day(day, hours, len(headings)) for day, hours in judgement.short_days.items()]
     return Table(tuple(headings), tuple(rows))
+
+
+def _short_day(day: int, hours: float, cells: int) -> tuple[str, ...]:
+    return (str(day), NOT_REPORTED, f"not counted: {seconds(hours * 3600)} of 24 h", *[NOT_REPORTED] * (cells - 3))
 
 
 def _sensitivity_table(proposal: Proposal) -> Table:
@@ -255,7 +260,7 @@ def _rests_on(proposal: Proposal) -> list[Line]:
     stamp = proposal.stamp
     lines: list[Line] = [
         ("Traffic ", Code(visible(str(stamp.get("trace", "not named")))), f", {count_of(proposal.mix.requests, 'request')} "
-         "replayed for each setting, seeds and loads together."),
+         "counted for each setting, seeds and loads together."),
         (f"Requesters: {_shares(proposal.mix.by_requester)}.",),
         (f"Sizes asked for: {_shares(proposal.mix.by_size)}.",),
     ]  # fmt: skip
@@ -267,7 +272,7 @@ def _rests_on(proposal: Proposal) -> list[Line]:
     base = float(stamp.get("base_load", 1.0))
     times = "" if base == 1 else f" (1 is the trace laid over itself {base:g} times)"
     lines.append((f"Load {loads}{times}{busy}; {proposal.seeds} seed{'s' if proposal.seeds > 1 else ''}.",))
-    lines.append((f"Day 1 is the first 24 hours; all {len(proposal.days) + len(proposal.holdout_days)} days are replayed as one, "
+    lines.append((f"Day 1 is the first 24 hours; all {len(proposal.judgement.day_hours)} days are replayed as one, "
                   "so that the queue carries over, and a request counts on the day of its first sending.",))  # fmt: skip
     lines.append(("Inputs ", Code(str(stamp.get("inputs"))), ", engine ", Code(str(stamp.get("engine"))), ", settings ",
                   Code(proposal.settings.digest()), " against ", Code(proposal.baseline.digest()), "."))  # fmt: skip

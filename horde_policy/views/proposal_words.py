@@ -125,6 +125,14 @@ CAVEATS: Final[dict[str, Callable[[Facts], str]]] = {
         f"Loads {_loads(f)} became one figure by " + ("their mean." if f["rule"] == "mean" else "the worst of them.")
     ),
     "few_days": lambda f: f"Chosen on {f['days']} days: at least {f['least']} days (or seeds) are needed to tell noise.",
+    "short_day": lambda f: (
+        f"Day {f['day']} is no whole day: its requests span {seconds(f['hours'] * 3600)} of 24 h. It was replayed and is "
+        "among the rows of the sweep; no figure, interval or day held out is of it."
+    ),
+    "no_whole_day": lambda f: (
+        f"The traffic is shorter than a day, {seconds(f['hours'] * 3600)}: tokens a day are the pace of this time over 24 h, and "
+        "the other hours may differ."
+    ),
     "within_noise": lambda _: "The difference in the deciding metric is within the noise.",
     "does_not_meet": lambda _: "These settings do not meet the constraints.",
     "not_certain": lambda f: f"The proposed settings are the best in {ratio(f['certainty'])} of the resamples of the days only.",

@@ -8,7 +8,7 @@ from horde_policy.sweep.axes import SETTINGS
 from horde_policy.sweep.judge import Judgement
 from horde_policy.sweep.results import SWEEP
 from horde_policy.views.exports import to_csv
-from horde_policy.views.sweep_words import days_words
+from horde_policy.views.sweep_words import days_words, short_days_words
 
 __all__ = ["SweepStamp", "points_csv"]
 
@@ -30,6 +30,7 @@ class SweepStamp:
             "must hold": "; ".join(str(constraint) for constraint in question.constraints) or "nothing",
             "chosen on": days_words(self.judgement.chosen_days),
             "held out": days_words(self.judgement.holdout_days),
+            "not counted": short_days_words(self.judgement.short_days).removesuffix("; ") or days_words(()),
             "inputs": str(self.stamp.get("inputs", "")),
             "engine": str(self.stamp.get("engine", "")),
         }

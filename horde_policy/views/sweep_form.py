@@ -1,7 +1,7 @@
 """A sweep's grid as people type it, field by field, and as the TOML text that the command reads: each from the other.
 
-A field holds values with commas between, or a range: ``256 to 1024 step 256``, ``10 to 1000 count 5 log``, or, for random and
-Sobol search, ``10 to 1000``.
+A field holds values with a comma and a blank between, or a range: ``256 to 1024 step 256``, ``10 to 1000 count 5 log``, or,
+for random and Sobol search, ``10 to 1000``.
 """
 
 import json
@@ -24,7 +24,11 @@ _RANGE = re.compile(
     rf"(?P<low>{_NUMBER})\s*(?:to|–|\.\.)\s*(?P<high>{_NUMBER})"
     rf"(?:\s+step\s+(?P<step>{_NUMBER}))?(?:\s+count\s+(?P<count>[0-9]{{1,5}}))?(?P<log>\s+log)?"
 )
-_THOUSANDS = re.compile(r"(?<![0-9])([0-9]{1,3}),([0-9]{3})(?![0-9])")
+_GROUPED = re.compile(r"(?<![0-9.])[0-9]{1,3},[0-9]{3}(?![0-9])")
+_ZERO_GROUP = re.compile(r"(?<![0-9.])[1-9][0-9]{0,2},0[0-9]{2}(?![0-9])")
+_TOKENS = re.compile(r"(?<![0-9.])(?:[1-9]|1[0-6]),[0-9]{3}(?![0-9])")
+_OTHERS = re.compile(r"(?<![0-9.])[1-9],[0-9]{3}(?![0-9])")
+"""A number with a separator, as somebody may type it: of tokens up to 16 thousands, of other settings up to nine."""
 
 
 def _number(text: str) -> int | float:
@@ -47,10 +51,24 @@ def _values(name: str, text: str) -> object:
         given: dict[str, object] = {"from": _number(found["low"]), "to": _number(found["high"])}
         given |= {key: _number(found[key]) for key in ("step", "count") if found[key]}
         return given | ({"scale": "log"} if found["log"] else {})
-    if _THOUSANDS.search(text):
-        raise ConfigError(name, text, "must be written without thousands separators: commas stand between values")
+    if _may_be_grouped(name, text):
+        raise ConfigError(name, text, "must be written without thousands separators; between values with a blank after the comma")
     values = [_value(part.strip()) for part in text.split(",") if part.strip()]
     return values[0] if name in ("search", "points", "draw_seed") and len(values) == 1 else values
+
+
+def _may_be_grouped(name: str, text: str) -> bool:
+    """Return whether a comma may separate thousands: ``8,192`` does or does not, ``1,024`` does, ``64,128,256`` cannot.
+
+    >>> [_may_be_grouped("ceiling_tokens", text) for text in ("8,192", "1,024", "64,128,256", "8, 192")]
+    [True, True, False, False]
+    """
+    if name in ("points", "draw_seed"):  # one number alone
+        return bool(_GROUPED.search(text))
+    if name in ("load", "seed", "days"):  # nobody tries thousands of them
+        return bool(_ZERO_GROUP.search(text))
+    form = _TOKENS if name.endswith("_tokens") else _OTHERS
+    return bool(form.search(text) or _ZERO_GROUP.search(text))
 
 
 def grid_toml(texts: Mapping[str, str]) -> str:

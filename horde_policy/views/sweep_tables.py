@@ -27,6 +27,7 @@ from horde_policy.views.sweep_words import (
     fill_words,
     metric_words,
     setting_value,
+    short_days_words,
     with_bounds,
 )
 from horde_policy.views.text import count_of, ratio, visible
@@ -52,7 +53,10 @@ INTRODUCTION: Final = (
 )
 
 _FLEET_NEEDS: Final = {"from", "synthetic", "workers", "models", "combined_speed_tok_per_s"}
-_LOUD: Final = ("few_days", "within_noise", "does_not_meet", "not_certain", "no_holdout", "holdout_disagrees", "partial")
+_LOUD: Final = (
+    "few_days", "within_noise", "does_not_meet", "not_certain", "no_holdout", "holdout_disagrees", "partial", "short_day",
+    "no_whole_day",
+)  # fmt: skip
 """Caveats that stand beside the answer and not only in the proposal."""
 
 HALF: Final = 0.5
@@ -137,7 +141,7 @@ def rests_on(sweep: Sweep, judgement: Judgement) -> list[tuple[str, str]]:
         (
             "Days",
             f"chosen on {days_words(judgement.chosen_days)}, held out: {days_words(judgement.holdout_days)}; "
-            f"{judgement.seeds} seed{'s' if judgement.seeds > 1 else ''}",
+            f"{short_days_words(judgement.short_days)}{judgement.seeds} seed{'s' if judgement.seeds > 1 else ''}",
         ),
     ]
     return [("Made up", ", ".join(made_up)), *found] if made_up else found

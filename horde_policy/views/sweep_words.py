@@ -1,11 +1,12 @@
 """A sweep's figures as people read them: units, bounds of intervals, verdicts, settings."""
 
+from collections.abc import Mapping
 from typing import Final
 
 from horde_policy.replay.fill_rule import FillRule
 from horde_policy.sweep.metrics import METRICS, PRODUCTION_METRICS, Metric
 from horde_policy.sweep.sentences import Constraint, Objective
-from horde_policy.views.text import NOT_REPORTED, count, ratio
+from horde_policy.views.text import NOT_REPORTED, count, ratio, seconds
 
 __all__ = [
     "SETTING_WORDS",
@@ -19,6 +20,7 @@ __all__ = [
     "metric_words",
     "objective_words",
     "setting_value",
+    "short_days_words",
     "with_bounds",
 ]
 
@@ -217,3 +219,12 @@ def days_words(days: tuple[int, ...]) -> str:
     words = [str(run[0]) if len(run) == 1 else f"{run[0]} to {run[-1]}" for run in runs]
     text = words[0] if len(words) == 1 else ", ".join(words[:-1]) + f" and {words[-1]}"
     return f"day{'s' if len(days) > 1 else ''} {text}"
+
+
+def short_days_words(hours: Mapping[int, float]) -> str:
+    """Return the days that are not whole with what they span, to stand in a list of facts; nothing if there is none.
+
+    >>> short_days_words({8: 0.25}), short_days_words({})
+    ('day 8 (15 min) does not count; ', '')
+    """
+    return "".join(f"day {day} ({seconds(spanned * 3600)}) does not count; " for day, spanned in hours.items())

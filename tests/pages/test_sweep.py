@@ -54,7 +54,9 @@ def notices(shown: App) -> list[str]:
     return [plain(text) for text in shown.warnings]
 
 
-def made_sweep(shares: Callable[[int, int], float], *, points: int = 3, days: int = 7, **stamp: Any) -> bytes:
+def made_sweep(
+    shares: Callable[[int, int], float], *, points: int = 3, days: int = 7, last_hours: float = 24.0, **stamp: Any
+) -> bytes:
     """Return a made-up sweep's file: ``shares`` gives a point's refused share of a thousand unfunded requests on a day."""
     settings = [ReplaySettings(ceiling_tokens=4096 - 512 * place) for place in range(points)]
     frame = made_frame(
@@ -64,6 +66,7 @@ def made_sweep(shares: Callable[[int, int], float], *, points: int = 3, days: in
             "refused": 1000 * shares(place, day),
         },
         days=days,
+        last_hours=last_hours,
         waits=lambda *_: {"registered": {10: 100}},
     )  # fmt: skip
     stamped = {"kind": "sweep", "trace": "made up", "synthetic": True, "names_everything": True, "missing": 0} | stamp
@@ -181,6 +184,26 @@ def test_what_makes_no_sense_is_refused_under_its_field_and_cannot_be_started(ap
     told = "1 combination, which cannot be tried: floor_tokens 512 must not be above ceiling_tokens, which is 256"
     assert errors(shown) == [f"setting grid: {told}"], "a grid of nothing but nonsense"
     assert shown.test.button(key="sweep.start").disabled, "the button stays"
+
+
+@pytest.mark.parametrize(
+    ("typed", "left"),
+    [
+        ([("wait_full_s", "700"), ("floor_tokens", "many"), ("wait_full_s", "10, 30")], ["floor_tokens: 'many' must be"]),
+        ([("floor_tokens", "9999"), ("floor_tokens", "abc")], ["floor_tokens: 'abc' must be"]),
+        ([("floor_tokens", "abc"), ("wait_full_s", "700"), ("floor_tokens", "128")], ["wait_full_s 700.0 must be below"]),
+        ([("load", "0"), ("seed", "x"), ("load", "1")], ["seed: 'x' must be"]),
+        ([("wait_full_s", "700"), ("floor_tokens", "64,128,256,512"), ("wait_full_s", "10,30,60")], []),
+    ],
+)
+def test_no_error_is_about_a_value_that_is_gone(app: NewApp, typed: list[tuple[str, str]], left: list[str]) -> None:
+    shown = app().open("sweep", grid=SMALL)
+    for field, text in typed:
+        shown.test.text_input(key=f"sweep.field.{field}").set_value(text).run()
+    shown.assert_well()
+    assert len(errors(shown)) == len(left), errors(shown)
+    assert all(part in error for part, error in zip(left, errors(shown), strict=True)), errors(shown)
+    assert shown.test.button(key="sweep.start").disabled == bool(left)
 
 
 def test_a_drawn_search_asks_for_its_points(app: NewApp) -> None:
@@ -413,6 +436,24 @@ def test_too_few_days_are_said(app: NewApp) -> None:
     shown = uploaded(app(), made_sweep(lambda place, _day: 0.3 - 0.1 * (place == 2), days=2))
     shown.assert_well()
     assert any("at least 4 days (or seeds) are needed" in text for text in notices(shown))
+
+
+def test_a_last_day_that_is_not_whole_is_named_and_cannot_be_held_out(app: NewApp) -> None:
+    shown = uploaded(app(), made_sweep(lambda place, day: 0.5 - 0.1 * place + 0.01 * day, days=8, last_hours=0.5))
+    shown.assert_well()
+    assert any(text.startswith("Day 8 is no whole day: its requests span 30 min of 24 h.") for text in notices(shown))
+    assert "chosen on days 1 to 5, held out: days 6 to 7; day 8 (30 min) does not count; 1 seed" in words(shown)
+    held = shown.test.multiselect(key="sweep.held")
+    assert (held.value, held.options) == ([6, 7], [str(day) for day in range(1, 8)])
+    shown = shown.open("sweep", sweep=shown.address["sweep"][0], held="7,8")
+    shown.assert_well()
+    assert "Left out: day 8 cannot be held out, since this sweep has no such whole day." in notices(shown)
+
+
+def test_traffic_shorter_than_a_day_is_said_to_be(app: NewApp) -> None:
+    shown = uploaded(app(), made_sweep(lambda place, _: 0.5 - 0.1 * place, days=1, last_hours=6.0))
+    shown.assert_well()
+    assert any(text.startswith("The traffic is shorter than a day, 6 h 0 min: tokens a day are") for text in notices(shown))
 
 
 def test_one_setting_alone_is_shown_without_figures_of_nothing(app: NewApp) -> None:

@@ -87,6 +87,7 @@ def made_frame(
     counts: Callable[[int, Scenario, int], Mapping[str, float]],
     *,
     days: int = 7,
+    last_hours: float = 24.0,
     seeds: Sequence[int] = (0,),
     loads: Sequence[float] = (1.0,),
     waits: Callable[[int, Scenario, int], Mapping[str, Mapping[int, int]]] | None = None,
@@ -99,7 +100,8 @@ def made_frame(
             for place, settings in enumerate(points):
                 outcome = _outcome(place, scenario, counts, waits, days)
                 done.append((f"{place}-{load}-{seed}", Point(settings, baseline=place == 0), scenario, outcome))
-    return frame_of(done, day_from=[START + timedelta(days=d) for d in range(days)], days=None)
+    hours = [24.0] * (days - 1) + [last_hours]
+    return frame_of(done, day_from=[START + timedelta(days=d) for d in range(days)], day_hours=hours, days=None)
 
 
 def _outcome(

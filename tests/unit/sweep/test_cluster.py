@@ -162,8 +162,8 @@ def test_a_scheduler_that_is_not_there_is_named(week: SweepInputs, monkeypatch: 
     monkeypatch.setattr("horde_policy.sweep.cluster.REACH_S", 0.5)
     with pytest.raises(SourceUnavailable, match=r"Dask scheduler tcp://127.0.0.1:9: cannot be reached"):
         run_sweep(week, planned("floor_tokens = 256", week), pool=Cluster("tcp://127.0.0.1:9"))
-    with pytest.raises(SourceUnavailable, match="cannot be reached"):
-        run_sweep(week, planned("floor_tokens = 256", week), pool=Cluster("nonsense"))
+    with pytest.raises(ConfigError, match="setting dask: 'nonsense' must be a scheduler's address with its port"):
+        Cluster("nonsense")
 
 
 def test_a_scheduler_without_workers_is_named(processes: Processes, week: SweepInputs, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ import sys
 import time
 from contextlib import nullcontext
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,10 @@ import pytest
 from horde_policy.cli.main import main
 from horde_policy.cli.warming import compiled
 from horde_policy.imports.replay_inputs import stamp_of
+from horde_policy.sweep.cluster import Cluster
 from horde_policy.sweep.files import read_sweep
 from horde_policy.sweep.run import Sweep, run_sweep
-from tests.unit.sweep.made import busy_week, inputs_of, planned
+from tests.unit.sweep.made import START, busy_week, inputs_of, planned
 
 ROOT = Path(__file__).parents[3]
 GRID = "ceiling_tokens = [1024, 4096]\nfloor_tokens = [256, 512, 2048]\nload = [0.5, 1.5]\n"
@@ -82,6 +84,27 @@ def test_the_judgement_as_data(files: dict[str, str], capsys: pytest.CaptureFixt
     assert data["proposal"]["environment"][0].startswith("HORDE_TEXT_FREE_OUTPUT_CEILING=")
     assert data["proposal"]["comparisons"][0]["metric"] == "free_tokens_per_day"
     assert document.read_text().startswith("<!DOCTYPE html>")
+
+
+def test_a_last_day_that_is_not_whole_is_named_and_not_held_out(
+    files: dict[str, str], capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    traffic = pl.read_parquet(files["--traffic"])
+    late = traffic.head(9).with_columns(created=START + timedelta(days=7) + pl.Series([timedelta(seconds=k) for k in range(9)]))
+    pl.concat((traffic, late)).write_parquet(files["--traffic"])
+    assert sweep(files, hold_out="7,8") == 2
+    assert "--hold-out: '7,8' must be among the whole days of this sweep: days 1 to 7" in capsys.readouterr().err
+    assert sweep(files, "--json", proposal=str(tmp_path / "p.md")) == 0
+    told = capsys.readouterr()
+    named = "Day 8 is no whole day: its requests span "
+    assert (named in told.err, named in (tmp_path / "p.md").read_text()) == (True, True)
+    data = json.loads(told.out)
+    assert (data["chosen_days"], data["holdout_days"]) == ([1, 2, 3, 4, 5], [6, 7])
+    ((day, hours),) = [(short["day"], short["hours"]) for short in data["short_days"]]
+    assert (day, 0 < hours < 0.01) == (8, True)
+    assert read_sweep(Path(files["--out"])).frame["day"].max() == 8
+    assert sweep(files) == 0
+    assert named in capsys.readouterr().out
 
 
 def test_nothing_that_meets_the_constraints_is_an_answer(
@@ -157,7 +180,7 @@ def test_a_trace_is_filled_by_each_rule_of_the_grid(files: dict[str, str], tmp_p
         (["--want", "happiness"], "objective, happiness: 'happiness' is no metric"),
         (["--must", "refused share"], "must hold a comparison"),
         (["--hold-out", "six"], "--hold-out: 'six' must be days"),
-        (["--hold-out", "6,99"], "--hold-out: '6,99' must be among the days of this sweep: days 1 to 7"),
+        (["--hold-out", "6,99"], "--hold-out: '6,99' must be among the whole days of this sweep: days 1 to 7"),
         (["--hold-out", "1,2,3,4,5,6,7"], "--hold-out: '1,2,3,4,5,6,7' must leave a day to choose on"),
         (["--workers", "2", "--dask", "tcp://127.0.0.1:1"], "--workers: 2 belongs to this machine"),
         (["--set", "floor_tokens=9999"], "setting floor_tokens: 9999 must not be above"),
@@ -174,6 +197,31 @@ def test_bad_input_is_refused_before_any_work(
     assert re.search(message, told.err), told.err
     assert not Path(files["--out"]).exists()
     assert not Path(files["--out"] + ".parts").exists()
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["", "foo", "tcp://", "tcp://foo", "http://127.0.0.1:80", "tcp://127.0.0.1:", "tcp://127.0.0.1:0", "tcp://127.0.0.1:65536",
+     "127.0.0.1", "tcp://:8786", "tcp://a b:8786", "tcp://host:8786/x", "inproc://1", "tcp://::1:8786", "tcp://[::1]", "tcp://me@host:8786"],
+)  # fmt: skip
+def test_what_is_no_address_of_a_scheduler_is_bad_input(
+    files: dict[str, str], address: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert sweep(files, dask=address) == 2
+    rule = "must be a scheduler's address with its port, as tcp://10.0.0.1:8786"
+    assert capsys.readouterr().err == f"error: setting dask: {address!r} {rule}\n"
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:8786", "tcp://[::1]:8786", "ws://a-host.example:80", "tcp://scheduler_1:8786"])
+def test_an_address_of_a_scheduler_is_taken(address: str) -> None:
+    assert Cluster(address).address == address
+
+
+def test_an_encrypted_address_without_certificates_is_bad_input(
+    files: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert sweep(files, dask="tls://127.0.0.1:8786") == 2
+    assert "needs certificates in the configuration of Dask" in capsys.readouterr().err
 
 
 def test_a_cluster_that_is_not_there(

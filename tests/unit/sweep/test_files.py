@@ -66,6 +66,8 @@ def first(column: str, value: object) -> Callable[[pl.DataFrame], pl.DataFrame]:
         (first("load", 0.0), "row 0, column load: 0.0 must be above 0"),
         (first("load", float("nan")), "column load: nan must be a number"),
         (first("day", 0), "row 0, column day: 0 must be at least 1"),
+        (first("day_hours", 24.5), "row 0, column day_hours: 24.5 must be 0 to 24"),
+        (first("day_hours", 5.0), "column day_hours: .* must be the same in all rows of its day"),
         (first("day", 2), "column day: 2 stands twice for its point and scenario"),
         (first("waits_registered_bin", [65000]), "column waits_registered"),
         (first("waits_registered_count", []), "column waits_registered_count: .* must have as many counts as bins"),

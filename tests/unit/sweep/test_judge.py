@@ -38,12 +38,13 @@ def quiet(tmp_path_factory: pytest.TempPathFactory) -> SweepInputs:
     dice = np.random.default_rng(7)
     rows = [
         {
-            "created": START + timedelta(days=day, seconds=60 * k),
+            "created": START + timedelta(days=day, seconds=12_000 * k / n),
             "max_length": int(dice.choice(SIZES)),
             "requester": "registered" if k % 3 else "anonymous",
         }
         for day in range(7)
-        for k in range(int(dice.integers(150, 250)))
+        for n in [int(dice.integers(150, 250))]
+        for k in range(n)
     ]
     fleet = fleet_frame([{"worker_id": f"w{k}", "speed": 100.0, "threads": 20} for k in range(5)])
     return inputs_of(tmp_path_factory.mktemp("quiet"), traffic_frame(rows), fleet)
@@ -333,7 +334,7 @@ def test_bounds_never_leave_what_was_drawn(values: list[float], blocks: int) -> 
 
 def test_a_day_held_out_that_the_sweep_has_not_is_refused() -> None:
     frame = made_frame([ReplaySettings()], lambda *_: {"requests": 10, "unfunded": 10}, days=5)
-    with pytest.raises(InputError, match=r"hold-out days: \[5, 99\] must be among the days of the sweep"):
+    with pytest.raises(InputError, match=r"hold-out days: \[5, 99\] must be among the whole days of the sweep"):
         judge(frame, question("refused share", holdout=(5, 99)))
 
 

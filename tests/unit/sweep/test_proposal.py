@@ -57,6 +57,21 @@ def waits(p: int, _: Scenario, day: int) -> Mapping[str, Mapping[int, int]]:
     return {"registered": {0: 90, 200 + 4 * p + day: 30}, "anonymous": {0: 50, 300 + day: 60}}
 
 
+@pytest.mark.parametrize("lives_s", [60.0, 150.0, 1199.0])
+def test_no_day_of_production_is_expected_to_wait_longer_than_a_request_lives(lives_s: float) -> None:
+    settings = [ReplaySettings(), ReplaySettings(request_ttl_s=lives_s)]
+
+    def apart(_p: int, _s: Scenario, day: int) -> Mapping[str, Mapping[int, int]]:
+        return {who: {300 if day % 2 else 10 * k + 700: 90} for k, who in enumerate(("registered", "anonymous"))}
+
+    frame = made_frame(settings, counts, waits=apart)
+    judged = judge(frame, Question(objectives=(parse_objective("refused share of unfunded"),)), resamples=20)
+    ranges = propose(judged, STAMP, point=judged.points["point"][1]).expected[1:]
+    assert len(ranges) == 2
+    # days as far apart as these would reach beyond the end
+    assert [(each.baseline_high, each.high) for each in ranges] == [(1200.0, lives_s)] * 2
+
+
 def answered(*must: str, days: int = 7, seeds: tuple[int, ...] = (0, 1), want: str = "refused share of unfunded") -> Judgement:
     question = Question(
         objectives=(parse_objective(want), parse_objective("p90 wait of registered")),

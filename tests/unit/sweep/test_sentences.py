@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from horde_policy.errors import InputError
-from horde_policy.sweep.metrics import METRICS
+from horde_policy.sweep.metrics import METRICS, Metric
 from horde_policy.sweep.sentences import bound_text, parse_constraint, parse_objective
 
 
@@ -75,6 +75,21 @@ def test_a_bound_may_be_the_baselines_own_figure(bound: str, factor: float) -> N
 def test_a_sentence_that_cannot_be_read_says_what_can_stand_there(sentence: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
         parse_constraint(sentence)
+
+
+@pytest.mark.parametrize("metric", METRICS.values(), ids=METRICS)
+def test_what_nothing_can_meet_is_refused(metric: Metric) -> None:
+    none = bound_text(0.0, metric)
+    never = [f"< {none}", "< 0 % of baseline", "under 0 × baseline"] + (["> 100 %", "above 1"] if metric.unit == "share" else [])
+    for words in never:
+        with pytest.raises(InputError, match=r"can be met by nothing: no (figure is below 0|share is above 100 %)"):
+            parse_constraint(f"{metric.phrase} {words}")
+    some = [f"≤ {none}", f"≥ {none}", f"> {none}", "> 100 % of baseline", "≤ 0 % of baseline"]
+    some += ["≥ 100 %", "< 100 %"] if metric.unit == "share" else []
+    top = np.array([1.0 if metric.unit == "share" else 1e5])
+    for words in some:
+        found = parse_constraint(f"{metric.phrase} {words}")
+        assert any(found.met(value, 0.5 * top)[0] for value in (0 * top, 0.7 * top, top)), words
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import re
+import tomllib
 from dataclasses import replace
 from pathlib import Path
 
@@ -185,6 +186,54 @@ def test_a_field_that_makes_no_sense_names_itself(field: str, text: str, rule: s
     with pytest.raises(ConfigError, match=rule) as refused:
         grid_of({field: text})
     assert refused.value.setting == field
+
+
+@pytest.mark.parametrize(
+    ("field", "text", "values"),
+    [
+        ("floor_tokens", "64,128,256,512", [64, 128, 256, 512]),
+        ("floor_tokens", "128,256,512", [128, 256, 512]),
+        ("ceiling_tokens", "512,1024,2048", [512, 1024, 2048]),
+        ("floor_tokens", "17,128", [17, 128]),  # 17,128 is no token count
+        ("wait_full_s", "10,30,60", [10, 30, 60]),
+        ("wait_full_s", "10,100", [10, 100]),
+        ("wait_floor_s", "60,120,300", [60, 120, 300]),
+        ("wait_full_s", "0.5,100", [0.5, 100]),
+        ("return_after_s", "600,900", [600, 900]),
+        ("seed", "0,100,200", [0, 100, 200]),
+        ("days", "1,100", [1, 100]),
+        ("floor_tokens", "8, 192", [8, 192]),
+    ],
+)
+def test_commas_separate_values_where_they_cannot_separate_thousands(field: str, text: str, values: list[float]) -> None:
+    assert tomllib.loads(grid_toml({field: text})) == {field: values}
+
+
+@pytest.mark.parametrize(
+    ("field", "text"),
+    [
+        ("ceiling_tokens", "8,192"),
+        ("ceiling_tokens", "512,1,500"),
+        ("ceiling_tokens", "2,048, 4,096"),
+        ("ceiling_tokens", "16,384"),
+        ("wait_floor_s", "3,600"),
+        ("wait_floor_s", "10,000"),
+        ("seed", "1,000"),
+        ("points", "2,500"),
+        ("points", "100,200"),
+    ],
+)
+def test_a_comma_that_may_separate_thousands_is_refused(field: str, text: str) -> None:
+    with pytest.raises(ConfigError, match="without thousands separators; between values with a blank after the comma"):
+        grid_of({"search": "sobol", "points": "8", field: text})
+
+
+@given(
+    values=st.lists(st.integers(100, 999), min_size=1, max_size=8, unique=True),
+    field=st.sampled_from(("floor_tokens", "wait_full_s", "seed")),
+)
+def test_any_list_of_three_digit_values_is_one(values: list[int], field: str) -> None:
+    assert tomllib.loads(grid_toml({field: ",".join(map(str, values))})) == {field: values}
 
 
 @given(st.text(max_size=40))
