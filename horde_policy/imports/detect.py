@@ -11,7 +11,9 @@ Form = Literal["exposition", "prometheus_json", "otlp_json", "otlp_proto", "graf
 
 _OTLP = re.compile(rb'"(resource_?[Mm]etrics|resource_?[Ll]ogs|resource_?[Ss]pans)"')
 _PROMETHEUS = re.compile(rb'"(resultType|result|metric|values|status)"')
-_SAMPLE = re.compile(rb'[a-zA-Z_:][\w:.]*\s*(\{.*\}\s*|\s+)[-+]?(\d|\.\d|inf|nan)|\{\s*"(?:[^"\\]|\\.)*"\s*[,}]', re.IGNORECASE)
+_SAMPLE = re.compile(
+    rb'[a-zA-Z_:][\w:.]*+(\s*\{.*\}\s*|\s+)[-+]?(\d|\.\d|inf|nan)|\{\s*"(?:[^"\\]++|\\.)*+"\s*[,}]', re.IGNORECASE
+)
 _COMMENT = re.compile(rb"#\s*(HELP|TYPE|UNIT|EOF)\b")
 
 

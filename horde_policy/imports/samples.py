@@ -9,7 +9,7 @@ Times are integer microseconds since the epoch, UTC; :data:`NO_TIME` is not know
 carries none.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 from typing import Any
@@ -96,6 +96,11 @@ class RunBuilder:
     _times: dict[int, Ints] = field(default_factory=dict)
     _chunks: list[_Chunk] = field(default_factory=list)
     _conflicts: int = 0
+
+    @property
+    def keys(self) -> Collection[SeriesKey]:
+        """Return the series known so far, in the order of their numbers."""
+        return self._numbers.keys()
 
     def number(self, key: SeriesKey) -> int:
         """Return the number of a series within this file."""
