@@ -8,7 +8,7 @@ import polars as pl
 from horde_policy.errors import Problem, shown
 from horde_policy.imports.counts import Tally
 from horde_policy.imports.report import FileReport, Gap, ImportReport, InstanceReport
-from horde_policy.imports.samples import NO_TIME, UNTIMED, Samples, group_of
+from horde_policy.imports.samples import NO_TIME, UNTIMED, Samples, group_of, numbered_instances
 from horde_policy.imports.series import Grown
 
 __all__ = ["doubts", "overview"]
@@ -31,7 +31,7 @@ def overview(samples: Samples, grown: Grown, files: tuple[FileReport, ...], *, o
             samples.runs["sid"].to_numpy()
         ],
     ).filter(pl.col("t_from") != UNTIMED)
-    numbers = _instance_numbers(samples)
+    numbers = numbered_instances(samples)
     steps = grown.rows.steps()
     instances = []
     for (name,), own in sorted(runs.group_by("instance"), key=lambda item: str(item[0][0])):
@@ -48,13 +48,6 @@ def overview(samples: Samples, grown: Grown, files: tuple[FileReport, ...], *, o
         one_scrape=one_scrape,
         uncovered_s=sum(one.lost_s for one in instances),
     )
-
-
-def _instance_numbers(samples: Samples) -> dict[str, int]:
-    numbers: dict[str, int] = {}
-    for key in samples.keys:
-        numbers.setdefault(key.instance, len(numbers))
-    return numbers
 
 
 def _delta_step(runs: pl.DataFrame) -> int | None:
@@ -131,10 +124,16 @@ def _bucket_layouts(samples: Samples, grown: Grown) -> dict[str, tuple[tuple[flo
 def doubts(samples: Samples, grown: Grown, tally: Tally, report: ImportReport) -> tuple[Problem, ...]:
     """Return what is doubtful in the data as a whole."""
     found = []
-    names = {number: name for name, number in _instance_numbers(samples).items()}
-    for number in sorted(grown.restarts.interleaved):
+    names = {number: name for name, number in numbered_instances(samples).items()}
+    for number in sorted(grown.restarts.contested):
+        text = (
+            "its series have several values at one time, as a rule: several processes write the same series, and no label or "
+            "start time tells them apart; counts lie between nothing and this"
+        )
+        found.append(Problem("interleaved", _called(names[number]), text))
+    for number in sorted(grown.restarts.interleaved - grown.restarts.contested):
         text = "so many restarts that several processes must write the same series in turn: counts lie between nothing and this"
-        found.append(Problem("interleaved", shown(names[number]), text))
+        found.append(Problem("interleaved", _called(names[number]), text))
     if not report.understood and report.files:
         text = "none of the three series was found: " + "; ".join(f"{file.name} is {file.format}" for file in report.files[:5])
         found.append(Problem("nothing_understood", "all files", text))
@@ -161,21 +160,25 @@ def doubts(samples: Samples, grown: Grown, tally: Tally, report: ImportReport) -
     return tuple(found)
 
 
+def _called(instance: str) -> str:
+    return shown(instance) if instance else "series without an instance"
+
+
 def _forgetting(samples: Samples, grown: Grown, report: ImportReport) -> list[Problem]:
     """Return what a collector that forgets silent series does: in fine steps nothing is lost, in coarse ones counts lack."""
     found = []
-    numbers = _instance_numbers(samples)
+    numbers = numbered_instances(samples)
     on_grid = set(np.unique(grown.rows.instance[grown.rows.lookback]).tolist())
     for one in report.instances:
-        if not one.own_restarts:
+        if not one.own_restarts or numbers[one.instance] in grown.restarts.interleaved | grown.restarts.contested:
             continue
         text = f"{one.own_restarts} times a series began again from zero while its process went on: silent series are forgotten"
-        found.append(Problem("forgotten", shown(one.instance), text, "note"))
+        found.append(Problem("forgotten", _called(one.instance), text, "note"))
         if numbers[one.instance] in on_grid and one.step_s is not None and one.step_s > FINE_STEP_S:
             text = (
                 f"looks {one.step_s:.0f} s apart miss what such series counted in between: the counts are too low; ask every 60 s"
             )
-            found.append(Problem("too_coarse", shown(one.instance), text))
+            found.append(Problem("too_coarse", _called(one.instance), text))
     return found
 
 

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from horde_policy.imports.samples import LONGEST_SILENCE_S, NO_TIME, Samples, group_of
+from horde_policy.imports.samples import LONGEST_SILENCE_S, NO_TIME, Samples, group_of, numbered_instances
 
 __all__ = ["Restart", "Restarts", "Rows", "find_restarts"]
 
@@ -82,8 +82,8 @@ class Rows:
         runs = runs.sort("sid", "start", "t_from")
         sid = runs["sid"].to_numpy().astype(np.int64)
         start = runs["start"].to_numpy()
-        instances: dict[str, int] = {}
-        instance = np.array([instances.setdefault(key.instance, len(instances)) for key in samples.keys], dtype=np.int64)
+        numbers = numbered_instances(samples)
+        instance = np.array([numbers[key.instance] for key in samples.keys], dtype=np.int64)
         groups: dict[tuple[object, ...], int] = {}
         group = np.array([groups.setdefault(group_of(key), len(groups)) for key in samples.keys], dtype=np.int64)
         sums = np.array([key.part == "sum" for key in samples.keys], dtype=np.bool_)
@@ -122,11 +122,16 @@ class Rows:
 
 @dataclass(slots=True)
 class Restarts:
-    """Restarts of whole instances, and of single counters or histograms (by unit: one with one start time)."""
+    """Restarts of whole instances, and of single counters or histograms (by unit: one with one start time).
+
+    ``interleaved`` are instances in which several processes write the same series in turn, ``contested`` those in which they do
+    so at the same instants, ``sparse`` those whose series are written only when they count.
+    """
 
     whole: dict[int, list[Restart]] = field(default_factory=dict)
     own: dict[int, list[Restart]] = field(default_factory=dict)
     interleaved: set[int] = field(default_factory=set)
+    contested: set[int] = field(default_factory=set)
     sparse: set[int] = field(default_factory=set)
 
 

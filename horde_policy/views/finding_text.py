@@ -449,6 +449,12 @@ def _cut_short(finding: Finding) -> _Text:
     return f"{cut_short_text(problems)}.", cut_short_details(problems)
 
 
+def _several(finding: Finding) -> _Text:
+    problems: tuple[Problem, ...] = finding.figures["problems"]
+    text = "Several processes write the same series and nothing tells them apart: no count of theirs is more than an interval."
+    return text, cut_short_details(problems)
+
+
 def _problem(finding: Finding) -> _Text:
     problem: Problem = finding.figures["problem"]
     subject = "" if problem.text.startswith(problem.subject) else f"{problem.subject}: "
@@ -482,6 +488,7 @@ TEXTS: dict[str, Callable[[Finding], _Text]] = {
     "short": _short,
     "uncovered": _uncovered,
     "cut_short": _cut_short,
+    "several_processes": _several,
     "problem": _problem,
     "more_problems": _more_problems,
     "data_clean": _clean,
