@@ -134,7 +134,7 @@ def read_grafana_csv(content: Unpacked, log: ReadLog) -> RunBuilder:
     first = next(text, "")
     separator = None
     if first.lower().startswith("sep="):
-        separator, first = first.strip()[4:5] or ",", next(text, "")
+        separator, first = first.rstrip("\r\n")[4:5] or ",", next(text, "")  # which may be a tab or a blank
     separator = separator or max("\t;,", key=_outside_quotes(first).count)
     number = 0
     try:

@@ -135,8 +135,11 @@ class _OtlpProto:
             request = ExportMetricsServiceRequest.FromString(record)
         except DecodeError:
             return False
-        if not any(metric.name for of in request.resource_metrics for scope in of.scope_metrics for metric in scope.metrics):
-            return not record
+        metrics = [metric for of in request.resource_metrics for scope in of.scope_metrics for metric in scope.metrics]
+        if not any(metric.name for metric in metrics):
+            empty = not metrics and _all_known(request, record)
+            self._requests += empty and len(record) > 0
+            return empty
         self._requests += 1
         for of_resource in request.resource_metrics:
             resource = of_resource.resource
@@ -228,6 +231,14 @@ class _OtlpProto:
         self.points.value(series.count, start, t, point.count)
         if point.HasField("sum"):
             self.points.value(series.sum, start, t, point.sum * series.unit_s)
+
+
+def _all_known(request: ExportMetricsServiceRequest, record: bytes) -> bool:
+    """Return whether a request holds nothing but what one of metrics may hold."""
+    known = ExportMetricsServiceRequest()
+    known.CopyFrom(request)
+    known.DiscardUnknownFields()
+    return bool(known.ByteSize() == len(record))
 
 
 def _text(value: AnyValue) -> str:
