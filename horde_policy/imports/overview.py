@@ -16,6 +16,9 @@ __all__ = ["doubts", "overview"]
 GAP_STEPS = 2.5
 """A time without a look counts as a gap from so many usual steps on."""
 
+COUNTS_AGREE_WITHIN = 0.01
+"""A histogram's count and its buckets are not written in one moment; what is further apart is wrong."""
+
 MOST_LAYOUTS = 20
 MOST_GAPS = 50
 
@@ -154,8 +157,14 @@ def doubts(samples: Samples, grown: Grown, tally: Tally, report: ImportReport) -
         text = f"{tally.repeated} values are a second record of what another form counts at the same time; they were left out"
         found.append(Problem("two_forms", "all files", text, "note"))
     if report.uncovered_s:
-        text = f"no export covers {report.uncovered_s:.0f} s: what was counted then is lost, or nothing was"
+        lost = {one.instance: one.lost_s for one in report.instances if one.lost_s}
+        text = f"no export covers {report.uncovered_s:.0f} s"
+        if len(lost) > 1:
+            most = max(lost, key=lambda instance: lost[instance])
+            text += f", added up over {len(lost)} processes; the most of one is {lost[most]:.0f} s, of {_called(most)}"
+        text += ": what was counted then is lost, or nothing was"
         found.append(Problem("uncovered", "deltas", text))
+    found.extend(_counts_apart(samples, grown))
     found.extend(_same_process(samples))
     return tuple(found)
 
@@ -180,6 +189,33 @@ def _forgetting(samples: Samples, grown: Grown, report: ImportReport) -> list[Pr
             )
             found.append(Problem("too_coarse", _called(one.instance), text))
     return found
+
+
+def _counts_apart(samples: Samples, grown: Grown) -> list[Problem]:
+    """Return a problem where histograms say that they counted another number than their buckets hold."""
+    many = grown.restarts.interleaved | grown.restarts.contested
+    numbers = numbered_instances(samples)
+    groups: dict[object, int] = {}
+    rows = []
+    for sid, key in enumerate(samples.keys):
+        buckets = key.part == "bin" or key.part == "native" or (key.part == "le" and key.upper_s == np.inf)
+        if key.family != "decisions" and numbers[key.instance] not in many and (buckets or key.part == "count"):
+            group = groups.setdefault((group_of(key), key.temporality), len(groups))
+            rows.append((sid, group, key.part, shown(key.instance) if key.instance else key.family))
+    schema = {"sid": pl.UInt32, "group": pl.Int64, "part": pl.String, "whose": pl.String}
+    of_group = grown.frame.join(pl.DataFrame(rows, schema=schema, orient="row"), on="sid")
+    total = {name: pl.col("high").filter(pl.col("part") == name).sum() for name in ("le", "bin", "native", "count")}
+    sums = of_group.group_by("group").agg(pl.col("whose").first(), **total)
+    held = pl.when(pl.col("le") > 0).then("le").otherwise(pl.max_horizontal("bin", "native"))
+    apart = sums.with_columns(held=held).filter(
+        pl.col("group").is_in([group for _, group, part, _ in rows if part == "count"])
+        & ((pl.col("count") - pl.col("held")).abs() > (COUNTS_AGREE_WITHIN * pl.col("held")).clip(0.5))
+    )
+    if not apart.height:
+        return []
+    count, held = apart.select(pl.col("count").sum(), pl.col("held").sum()).row(0)
+    text = f"histograms say that they counted {count:,.0f}, and their buckets hold {held:,.0f}: what the buckets hold is used"
+    return [Problem("count_and_buckets", str(apart.sort("group")["whose"][0]), text)]
 
 
 def _same_process(samples: Samples) -> list[Problem]:

@@ -110,7 +110,10 @@ class InstanceReport:
 
 @dataclass(frozen=True, slots=True)
 class ImportReport:
-    """The whole import: files, processes, bucket layouts of the waits, window and uncovered time."""
+    """The whole import: files, processes, bucket layouts of the waits, window and uncovered time.
+
+    ``uncovered_s`` is added up over the processes; see each one's ``lost_s``.
+    """
 
     files: tuple[FileReport, ...]
     instances: tuple[InstanceReport, ...]

@@ -132,8 +132,9 @@ def _time(exported: Exported) -> list[Finding]:
     if length is not None and length < WHOLE_WEEK:
         found.append(_plain("short", "open", 0.0, exported.counted, length_s=length.total_seconds()))
     if exported.uncovered_s > 0:
-        share = exported.uncovered_s / length.total_seconds() if length else None
-        found.append(_plain("uncovered", "open", min(1.0, share or 0.0), None, uncovered_s=exported.uncovered_s, share=share))
+        share = exported.uncovered_s / (length.total_seconds() * exported.uncovered_processes) if length else None
+        figures = {"uncovered_s": exported.uncovered_s, "processes": exported.uncovered_processes, "share": share}
+        found.append(_plain("uncovered", "open", min(1.0, share or 0.0), None, **figures))
     return found
 
 

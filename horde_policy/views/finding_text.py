@@ -418,8 +418,10 @@ def _short(finding: Finding) -> _Text:
 
 def _uncovered(finding: Finding) -> _Text:
     share = finding.figures["share"]
-    part = "" if share is None else f", {ratio(min(1.0, share))} of the range for one process"
-    return f"No export covers {age(finding.figures['uncovered_s'])}{part}: what was counted then is lost.", ()
+    processes = finding.figures["processes"]
+    whose = "" if processes == 1 else f", added up over {count(processes)} processes"
+    part = "" if share is None else f", {ratio(min(1.0, share))} of the range for {'one process' if processes == 1 else 'each'}"
+    return f"No export covers {age(finding.figures['uncovered_s'])}{whose}{part}: what was counted then is lost.", ()
 
 
 def cut_short_text(problems: Sequence[Problem]) -> str:
