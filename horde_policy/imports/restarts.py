@@ -280,14 +280,28 @@ class _Judge:
         return not (sparse or self._refuted(seen))
 
     def _refuted(self, seen: int) -> bool:
-        """Return whether one of the busiest series could not have grown from zero to what it shows at that look."""
+        """Return whether one of the busiest series could not have grown from zero to what it shows at that look.
+
+        One that is not there at that look refutes nothing: it may be gone with its process. Neither does an old value that an
+        answer on a grid repeats.
+        """
         rows = self.rows
         for stream in self._busiest:
             at = int(np.searchsorted(rows.t_from[stream], seen, side="right")) - 1
             before = int(np.searchsorted(rows.t_from[stream], seen, side="left")) - 1
             if stream.size <= ENOUGH_STEPS or before < 0 or rows.value[stream[at]] < rows.value[stream[before]]:
                 continue
+            if rows.t_to[stream[at]] < seen or (at == before and self._may_repeat(stream, at)):
+                continue
             growth = np.diff(rows.value[stream])
             if rows.value[stream[at]] > PLAUSIBLE_GROWTH * growth.max():
                 return True
         return False
+
+    def _may_repeat(self, stream: Ints, at: int) -> bool:
+        """Return whether a value that stands still may be one that is repeated for the look-back: it does not grow from there."""
+        rows = self.rows
+        if not rows.lookback[stream[at]] or at + 1 >= stream.size:
+            return bool(rows.lookback[stream[at]])
+        here, later = stream[at], stream[at + 1]
+        return bool(rows.value[later] < rows.value[here] or rows.t_from[later] - rows.t_to[here] > 1.5 * self.step)
