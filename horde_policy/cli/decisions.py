@@ -29,7 +29,7 @@ from horde_policy.cli.review_options import (
 from horde_policy.cli.settings_option import SetOption, SettingsOption, allowance_settings
 from horde_policy.errors import ConfigError, InputError
 from horde_policy.review.cells import rule_counts, with_rules
-from horde_policy.review.decompose import WORDS, check_dimensions, compare, decompose, filtered
+from horde_policy.review.decompose import WORDS, check_dimensions, compare, decompose, filtered, shared
 from horde_policy.review.document import exported_document, plain, what_if_document
 from horde_policy.review.exported import Exported
 from horde_policy.review.sampling import Bounds
@@ -37,6 +37,7 @@ from horde_policy.review.whatif import WhatIf, what_if
 from horde_policy.settings import AllowanceSettings, settings_from_pairs
 from horde_policy.views.exports import to_csv
 from horde_policy.views.review_exports import decision_headings, stamp_of
+from horde_policy.views.review_tables import shared_text
 from horde_policy.views.review_words import DIMENSION_WORDS, bounds_text, share_range_text, word_text
 from horde_policy.views.text import NOT_REPORTED, count, ratio
 
@@ -106,18 +107,21 @@ def decisions(
     exported = load_exported(files, mapping, from_, to, history=history, kept=kept)
     own = filtered(exported.decisions, keep)
     other = _compared(against, files, mapping, against_from, against_to, history, kept) if comparing else None
+    both = Bounds(0.0, 0.0) if other is None else shared(own, filtered(other.decisions, keep))
     if other is None:
         rows = with_rules(decompose(own, dimensions, step=width), own, dimensions, in_force, step=width)
     else:
         rows = compare(own, filtered(other.decisions, keep), dimensions)
     answer = None if changed is None else what_if(own, in_force, changed)
     if as_json:
-        print_json(_document(exported, in_force, dimensions, keep, rows, other, answer))
+        print_json(_document(exported, in_force, dimensions, keep, rows, other, answer) | {"shared": plain(both)})
     elif as_csv:
         _print_csv(rows, dimensions, exported, in_force, keep, compared=other is not None)
     else:
         _print_tables(exported, dimensions, rows, other, answer)
         _print_rules(own, in_force)
+    if not as_json and (text := shared_text(both)) is not None:
+        print(f"note: {text}", file=sys.stderr)
     leave_if_any((*exported.problems, *(() if other is None else other.problems)), told=not (as_json or as_csv))
 
 

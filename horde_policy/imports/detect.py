@@ -11,7 +11,9 @@ Form = Literal["exposition", "prometheus_json", "otlp_json", "otlp_proto", "graf
 
 _OTLP = re.compile(rb'"(resource_?[Mm]etrics|resource_?[Ll]ogs|resource_?[Ss]pans)"')
 _PROMETHEUS = re.compile(rb'"(resultType|result|metric|values|status)"')
-_SAMPLE = re.compile(rb'[a-zA-Z_:][\w:.]*\s*(\{.*\}\s*|\s+)[-+]?(\d|\.\d|inf|nan)|\{\s*"(?:[^"\\]|\\.)*"\s*[,}]', re.IGNORECASE)
+_SAMPLE = re.compile(
+    rb'[a-zA-Z_:][\w:.]*+(\s*\{.*\}\s*|\s+)[-+]?(\d|\.\d|inf|nan)|\{\s*"(?:[^"\\]++|\\.)*+"\s*[,}]', re.IGNORECASE
+)
 _COMMENT = re.compile(rb"#\s*(HELP|TYPE|UNIT|EOF)\b")
 
 
@@ -83,10 +85,12 @@ def _is_exposition(start: bytes) -> bool:
 
 def _is_csv(start: bytes) -> bool:
     lines = start.split(b"\n", 2)
-    first = lines[1] if lines[0].lower().startswith(b"sep=") and len(lines) > 1 else lines[0]
+    first, separators = lines[0], b",;\t"
+    if lines[0].lower().startswith(b"sep=") and len(lines) > 1:
+        first, separators = lines[1], lines[0].rstrip(b"\r\n")[4:5] or b","
     if b"\0" in first:
         return False
-    cells = [cell.strip(b'" \r').lower() for cell in re.split(rb"[,;\t]", first)]
+    cells = [cell.strip(b'" \r').lower() for cell in re.split(b"[" + re.escape(separators) + b"]", first)]
     return len(cells) > 1 and bool({b"time", b"timestamp", b"date", b"ts"} & set(cells[:3]))
 
 

@@ -12,20 +12,25 @@ import polars as pl
 from polars.exceptions import PolarsError
 
 from horde_policy.errors import InputError, shown
-from horde_policy.imports.names import Named
-from horde_policy.imports.report import ReadLog
+from horde_policy.imports.names import LONG_SERIES, MAX_SERIES_CHARACTERS, Named
+from horde_policy.imports.report import MOST_NAMES, ReadLog
 from horde_policy.imports.samples import NO_TIME, UNTIMED, RunBuilder
-from horde_policy.imports.unpack import HEAD_BYTES, Unpacked
+from horde_policy.imports.unpack import HEAD_BYTES, Unpacked, long_lines
 
 __all__ = ["parse_line", "parse_series", "read_exposition"]
 
 BLOCK_BYTES = 8 << 20
 
+MOST_REMEMBERED = 4_000_000
+"""So many series of any metric are known by their hash; beyond that those of other metrics are told anew in each block."""
+
 MILLISECONDS_FROM = 1e11
 """A timestamp from here on is in milliseconds (Prometheus text), below in seconds (OpenMetrics): the year 5138, or 1973."""
 
 _STEMS = ["free_allowance", "queue_wait", "free.allowance", "queue.wait"]
-_LABEL = re.compile(r'\s*(?:([A-Za-z_:][\w:.]*)|"((?:[^"\\]|\\.)*)")\s*(?:=\s*"((?:[^"\\]|\\.)*)")?\s*(,|$)', re.DOTALL)
+# possessive: what a label's text holds is never tried again, which would take 200 bytes a character
+_QUOTED = r'"((?:[^"\\]++|\\.)*+)"'
+_LABEL = re.compile(rf"\s*(?:([A-Za-z_:][\w:.]*)|{_QUOTED})\s*(?:=\s*{_QUOTED})?\s*(,|$)", re.DOTALL)
 _NAME = re.compile(r"\s*([A-Za-z_:][\w:.]*)?\s*")
 _ESCAPE = re.compile(r'\\([\\"n])')
 _BROKEN = -1
@@ -51,8 +56,8 @@ def parse_series(text: str) -> tuple[str, dict[str, str]] | None:
         return (name, labels) if name else None
     if not (rest.startswith("{") and rest.rstrip().endswith("}")):
         return None
-    inside, at = rest.rstrip()[1:-1], 0
-    while at < len(inside) and inside[at:].strip():
+    inside, at = rest.rstrip()[1:-1].rstrip(), 0
+    while at < len(inside):
         found = _LABEL.match(inside, at)
         if found is None:
             return None
@@ -149,6 +154,9 @@ class _KnownSeries:
 
     def codes(self, texts: pl.Series) -> Codes:
         """Return the code of each series text."""
+        if self._hashes.size > MOST_REMEMBERED:
+            ours = self._codes >= 0
+            self._hashes, self._codes = self._hashes[ours], self._codes[ours]
         hashes = texts.hash().to_numpy()
         place = np.searchsorted(self._hashes, hashes)
         known = np.zeros(hashes.size, dtype=np.bool_)
@@ -178,11 +186,14 @@ class _KnownSeries:
         named = self.log.namer.named(*parsed)
         if not isinstance(named, Named):
             return self._other(named.reason, parsed[0] or "(no name)")
+        self.log.remember(len(text))
         covers = NO_TIME if named.range_s is None else round(named.range_s * 1e6)
         self._named.append((self.log.number(self.builder, named), named.scale, covers))
         return len(self._named) - 1
 
     def _other(self, reason: str, name: str) -> int:
+        if len(self._others) > MOST_NAMES and (reason, name) not in self._others:
+            name = "…"
         return _BROKEN - 1 - self._others.setdefault((reason, name), len(self._others))
 
     def refuse(self, codes: Codes) -> None:
@@ -212,11 +223,22 @@ class _Exposition:
 
     def read(self, block: bytes) -> None:
         """Take whole lines: at once if every line has the usual shape, else each as it is."""
+        block = self._without_long_lines(block)
         if b"\r" in block:
             block = block.replace(b"\r\n", b"\n")
         self._ended = block[-64:].rstrip().endswith(b"# EOF")
         if not self._at_once(block):
             self._line_by_line(block)
+
+    def _without_long_lines(self, block: bytes) -> bytes:
+        """Return the block without lines that are longer than a series may be; those that are no comments are counted."""
+        kept, at = [], 0
+        for begin, end in long_lines(block, MAX_SERIES_CHARACTERS):
+            if not block[begin : begin + HEAD_BYTES].lstrip().startswith(b"#"):
+                self.log.skip(LONG_SERIES, "(line)")
+            kept.append(block[at:begin])
+            at = end
+        return b"".join([*kept, block[at:]]) if at else block
 
     def _at_once(self, block: bytes) -> bool:
         """Take a block in which each line is a series, a blank, a value, a blank and a timestamp; return whether it is one."""
@@ -337,7 +359,7 @@ class _Exposition:
 
     def close(self, tail: bytes, *, damaged: bool) -> None:
         """Take the last line if it lacks its end but is whole all the same; say if the file seems to be cut short."""
-        line = tail.decode(errors="replace").strip()
+        line = self._without_long_lines(tail).decode(errors="replace").strip()
         if line.startswith("#"):
             self._ended = line == "# EOF"
         elif line:

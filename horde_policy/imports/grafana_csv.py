@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import chain
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -27,6 +28,9 @@ __all__ = ["instant_of", "number_of", "read_grafana_csv"]
 
 BLOCK_BYTES = 4 << 20
 FLUSH_SAMPLES = 200_000
+
+MAX_ROW_CHARACTERS, MAX_COLUMNS = 8 << 20, 100_000
+"""The longest row, which may go over several lines, and the most columns. Ten thousand series beside each other take 3 MB."""
 
 _TIME_TITLES = frozenset({"time", "timestamp", "date", "ts"})
 _VALUE_TITLE = re.compile(r"value(\s*#\w+)?", re.IGNORECASE)
@@ -130,11 +134,13 @@ def read_grafana_csv(content: Unpacked, log: ReadLog) -> RunBuilder:
     first = next(text, "")
     separator = None
     if first.lower().startswith("sep="):
-        separator, first = first.strip()[4:5] or ",", next(text, "")
+        separator, first = first.rstrip("\r\n")[4:5] or ",", next(text, "")  # which may be a tab or a blank
     separator = separator or max("\t;,", key=_outside_quotes(first).count)
     number = 0
     try:
-        for number, row in enumerate(csv.reader(_with(first, text), delimiter=separator), start=1):
+        feed = _Feed(log.file.name, first, text)
+        for number, row in enumerate(csv.reader(feed, delimiter=separator), start=1):
+            feed.characters = 0
             reader.row(number, row)
     except csv.Error as error:
         raise InputError("export", log.file.name, "CSV", f"cannot be read: {error}") from error
@@ -149,13 +155,28 @@ def _outside_quotes(line: str) -> str:
 
 
 def _lines(content: Unpacked) -> Iterator[str]:
-    for block in content.lines(BLOCK_BYTES):
+    for block in content.lines(BLOCK_BYTES, longest=MAX_ROW_CHARACTERS):
         yield from io.StringIO(block.decode(errors="replace"), newline=None)
 
 
-def _with(first: str, rest: Iterator[str]) -> Iterator[str]:
-    yield first
-    yield from rest
+class _Feed:
+    """Lines for a reader of rows; refuses a row that goes on and on. ``characters`` are those since the last row."""
+
+    def __init__(self, name: str, first: str, rest: Iterator[str]) -> None:
+        self.name = name
+        self.characters = 0
+        self._lines = chain([first], rest)
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        line = next(self._lines)
+        self.characters += len(line)
+        if self.characters > MAX_ROW_CHARACTERS:
+            rule = f"characters in one row: the most is {MAX_ROW_CHARACTERS}"
+            raise InputError("export", self.name, self.characters, rule)
+        return line
 
 
 @dataclass(slots=True)
@@ -189,6 +210,9 @@ class _Tables:
 
     def row(self, number: int, row: list[str]) -> None:
         """Take a header or a row of values."""
+        if len(row) > MAX_COLUMNS:
+            rule = f"columns: the most is {MAX_COLUMNS}"
+            raise InputError("export", f"{self.log.file.name}, row {number}", len(row), rule)
         if not any(cell.strip() for cell in row):
             return  # the last line of an export, or the seam of two tables
         if self._is_header(row):
@@ -239,6 +263,7 @@ class _Tables:
 
     def _remember(self, key: tuple[str, ...], name: str, labels: dict[str, str], title: str | None) -> None:
         own = labels.pop("__name__", "") or name
+        self.log.remember(sum(map(len, key)))
         named = self.log.namer.named(own, labels, title=title)
         self._known[key] = named if isinstance(named, Named) else None
         if not isinstance(named, Named):

@@ -14,7 +14,20 @@ from typing import Literal, NamedTuple
 from horde_policy.frames.decisions import OUTCOMES, REQUESTERS, SIZE_EDGES_TOKENS, SIZES
 from horde_policy.imports.mapping import DIMENSIONS, Mapping, SeriesRule
 
-__all__ = ["SERIES_SELECTOR", "Family", "Named", "Namer", "Part", "SeriesKey", "Temporality", "Unread", "metric_of", "size_word"]
+__all__ = [
+    "LONG_SERIES",
+    "MAX_SERIES_CHARACTERS",
+    "SERIES_SELECTOR",
+    "Family",
+    "Named",
+    "Namer",
+    "Part",
+    "SeriesKey",
+    "Temporality",
+    "Unread",
+    "metric_of",
+    "size_word",
+]
 
 Family = Literal["decisions", "estimated", "queue"]
 Part = Literal["value", "le", "bin", "native", "sum", "count", "created"]
@@ -67,6 +80,12 @@ _RESOURCE = frozenset({"service_instance_id", "service_name", "service_namespace
 _SILENT = re.compile(r"__name__|le|quantile|otel_scope_\w+|telemetry_sdk_\w+|__\w+__")
 MOST_WANTED = 10_000
 """So many names are remembered a file; hostile files may bring more."""
+
+MAX_SERIES_CHARACTERS = 64 << 10
+"""The longest name with its labels. Prometheus and Mimir write some hundred; a longer one would multiply in memory."""
+
+LONG_SERIES = f"a series whose name and labels have more than {MAX_SERIES_CHARACTERS:,} characters"
+"""Why a series, line or point was left out that is longer."""
 
 _TRUE, _FALSE = frozenset({"true", "1", "yes", "on"}), frozenset({"false", "0", "no", "off"})
 
@@ -191,6 +210,8 @@ class Namer:
 
     def wants(self, name: str) -> bool:
         """Return whether any series of this metric could be one of the three families; cheap, before labels are parsed."""
+        if len(name) > MAX_SERIES_CHARACTERS:
+            return False
         if name not in self._wanted:
             fits = metric_of(name) is not None or any(rule.may_fit(self.file, name) for rule in self.mapping.series)
             if len(self._wanted) >= MOST_WANTED:
@@ -211,6 +232,8 @@ class Namer:
 
         ``native`` says that the form can carry whole histograms; else a histogram's bare name is not understood.
         """
+        if len(name) + sum(len(label) + len(text) for label, text in labels.items()) > MAX_SERIES_CHARACTERS:
+            return Unread(LONG_SERIES)
         rule = next((rule for rule in self.mapping.series if rule.fits(self.file, name, title, labels)), None)
         if rule is not None and rule.family == "ignore":
             return Unread("left out by the mapping")

@@ -5,7 +5,6 @@
 """
 
 import json
-import re
 from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any
@@ -14,7 +13,8 @@ import msgspec
 from msgspec import Raw, Struct
 
 from horde_policy.errors import InputError
-from horde_policy.imports.names import Unread
+from horde_policy.imports.json_bounds import MAX_PARTS, elements, holds_more
+from horde_policy.imports.names import LONG_SERIES, MAX_SERIES_CHARACTERS, Unread
 from horde_policy.imports.otlp_points import (
     NO_RECORDED_VALUE,
     ExponentialShape,
@@ -28,14 +28,22 @@ from horde_policy.imports.otlp_points import (
 )
 from horde_policy.imports.report import ReadLog
 from horde_policy.imports.samples import RunBuilder
-from horde_policy.imports.unpack import Unpacked
+from horde_policy.imports.unpack import MAX_RECORD_BYTES, Unpacked
 
 __all__ = ["read_otlp_json", "whole_lines"]
 
 BLOCK_BYTES = 4 << 20
+MOST_ATTRIBUTE_BYTES = 2 * MAX_SERIES_CHARACTERS
+"""The longest text of attributes, or of bounds, that is looked into: JSON takes up to twice what it says."""
+
 _NONE = Raw(b"")
 _FLAGS = attrgetter("flags")
-_SNAKE = re.compile(r"_([a-z])")
+_PROTO_NAMES = (
+    *("resource_metrics", "resource_logs", "resource_spans", "scope_metrics", "instrumentation_library_metrics", "data_points"),
+    *("exponential_histogram", "aggregation_temporality", "is_monotonic", "start_time_unix_nano", "time_unix_nano"),
+    *("as_int", "as_double", "bucket_counts", "explicit_bounds", "zero_count", "zero_threshold"),
+)
+"""The fields that are read and that proto files spell otherwise than JSON."""
 
 
 class _Number(Struct, rename="camel", gc=False):
@@ -200,16 +208,28 @@ class _OtlpJson:
     def document(self, document: memoryview) -> None:
         """Take a request, or an array of requests."""
         try:
-            if bytes(document[:64]).lstrip().startswith(b"["):
-                for raw in msgspec.json.decode(document, type=list[Raw]):
-                    self.line(bytes(raw), last=False)
+            if not bytes(document[:64]).lstrip().startswith(b"["):
+                self._whole(msgspec.json.decode(document, type=Raw))
+            elif holds_more(document, MAX_PARTS):
+                for element in elements(document):
+                    self._whole(element)
             else:
-                self.line(bytes(msgspec.json.decode(document, type=Raw)), last=False)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+                for raw in msgspec.json.decode(document, type=list[Raw]):
+                    self._whole(raw)
+        except (msgspec.DecodeError, ValueError, RecursionError) as error:
             raise InputError("export", self.log.file.name, "JSON", f"is not whole: {error}") from error
+
+    def _whole(self, request: Raw | memoryview) -> None:
+        size = memoryview(request).nbytes
+        if size > MAX_RECORD_BYTES:
+            raise InputError("export", self.log.file.name, size, f"bytes in one request: the most is {MAX_RECORD_BYTES}")
+        self.line(bytes(request), last=False)
 
     def line(self, line: bytes, *, last: bool) -> None:
         """Take one request; a last line that is cut off is left out."""
+        if holds_more(line, MAX_PARTS):
+            rule = f"values and more in one request of {len(line)} bytes: export fewer points in one request"
+            raise InputError("export", self.log.file.name, MAX_PARTS, rule)
         try:
             request = _REQUEST.decode(_camel(line) if b'"resource_' in line else line)
             self._requests += 1
@@ -236,6 +256,9 @@ class _OtlpJson:
                 self.log.skip("a request of another signal", name)
         for of_resource in request.resource_metrics:
             resource = bytes(of_resource.resource)
+            if len(resource) > MOST_ATTRIBUTE_BYTES:
+                self.log.skip(LONG_SERIES, "(resource)")
+                continue
             for scope in (*of_resource.scope_metrics, *of_resource.instrumentation_library_metrics):
                 for metric in scope.metrics:
                     self._metric(resource, metric)
@@ -260,21 +283,28 @@ class _OtlpJson:
             self.log.problem("unreadable_points", f"points of {metric.name} cannot be read: {error}"[:300])
 
     def _of(self, resource: bytes, metric: _Metric, temporality: int | str) -> _Known:
-        key = (resource, metric.name, metric.unit, temporality)
+        if isinstance(temporality, str):
+            temporality = temporality[:64]
+        key = (resource, metric.name, metric.unit[:64], temporality)
         if key not in self._metrics:
+            self.log.remember(len(resource) + len(metric.name))
             if resource not in self._labels:
                 self._labels[resource] = resource_labels(_texts(_OF_RESOURCE.decode(resource).attributes))
-            self._metrics[key] = _Known(Metric(metric.name, temporality, self._labels[resource], metric.unit))
+            self._metrics[key] = _Known(Metric(metric.name, temporality, self._labels[resource], metric.unit[:64]))
         return self._metrics[key]
 
     def _sum(self, resource: bytes, metric: _Metric, data: _Sum) -> None:
         of = self._of(resource, metric, data.aggregation_temporality)
         known, points = of.counters, data.data_points
         keys = [bytes(point.attributes) for point in points]
-        for key, point in zip(keys, points, strict=True) if not known.keys() >= set(keys) else ():
+        for key in keys if not known.keys() >= set(keys) else ():
             if key not in known:
-                found = counter_series(self.points, of.metric, _attributes(point), monotonic=data.is_monotonic)
-                known[key] = found
+                texts = self._attributes(key)
+                known[key] = found = (
+                    counter_series(self.points, of.metric, texts, monotonic=data.is_monotonic)
+                    if isinstance(texts, dict)
+                    else texts
+                )
                 of.unread |= isinstance(found, Unread)
         values = [point.as_int for point in points]
         if of.unread or None in values or any(map(_FLAGS, points)):
@@ -307,8 +337,7 @@ class _OtlpJson:
             key = (bytes(point.attributes), bytes(point.explicit_bounds) if point.bucket_counts else b"")
             series = of.histograms.get(key)
             if series is None:
-                bounds = tuple(_BOUNDS.decode(point.explicit_bounds)) if point.bucket_counts else None
-                series = of.histograms[key] = histogram_series(self.points, of.metric, _attributes(point), bounds)
+                series = of.histograms[key] = self._histogram_series(of.metric, *key, bucketed=bool(point.bucket_counts))
             if isinstance(series, Unread):
                 self.log.refuse(series, metric.name, 1)
             elif series.layout is not None and len(point.bucket_counts) != len(series.layout.bounds) + 1:
@@ -319,6 +348,19 @@ class _OtlpJson:
                     self.points.buckets(series.layout, series.stream, start, t, point.bucket_counts)
                 self._count_and_sum(series, start, t, point.count, point.sum)
 
+    def _histogram_series(self, metric: Metric, raw: bytes, bounds: bytes, *, bucketed: bool) -> HistogramSeries | Unread:
+        texts = self._attributes(raw)
+        if len(bounds) > MOST_ATTRIBUTE_BYTES:
+            return Unread("a histogram of more buckets than any export has")
+        if isinstance(texts, Unread):
+            return texts
+        return histogram_series(self.points, metric, texts, tuple(_BOUNDS.decode(bounds)) if bucketed else None)
+
+    def _attributes(self, raw: bytes) -> dict[str, str] | Unread:
+        """Return the attributes of a series that was not met before, as texts."""
+        self.log.remember(len(raw))
+        return _texts(_ATTRIBUTES.decode(raw)) if len(raw) <= MOST_ATTRIBUTE_BYTES else Unread(LONG_SERIES)
+
     def _exponential(self, resource: bytes, metric: _Metric, data: _Exponentials) -> None:
         of = self._of(resource, metric, data.aggregation_temporality)
         for point in data.data_points:
@@ -328,7 +370,7 @@ class _OtlpJson:
             key = (bytes(point.attributes), b"exponential")
             series = of.histograms.get(key)
             if series is None:
-                series = of.histograms[key] = histogram_series(self.points, of.metric, _attributes(point), None)
+                series = of.histograms[key] = self._histogram_series(of.metric, *key, bucketed=False)
             if isinstance(series, Unread):
                 self.log.refuse(series, metric.name, 1)
                 continue
@@ -344,10 +386,6 @@ class _OtlpJson:
             self.points.value(series.sum, start, t, total * series.unit_s)
 
 
-def _attributes(point: _Number | _Histogram | _Exponential) -> dict[str, str]:
-    return _texts(_ATTRIBUTES.decode(point.attributes))
-
-
 def _texts(attributes: list[_Attribute]) -> dict[str, str]:
     """Return attributes as texts; booleans as true and false, what is no plain value as JSON."""
     return {attribute.key: _text(attribute.value) for attribute in attributes}
@@ -361,11 +399,12 @@ def _text(value: dict[str, Any]) -> str:
 
 
 def _camel(line: bytes) -> bytes:
-    """Return a request with the field names of proto files as one with those of JSON."""
+    """Return a request with the field names of proto files as one with those of JSON.
 
-    def renamed(value: Any) -> Any:
-        if isinstance(value, dict):
-            return {_SNAKE.sub(lambda found: found[1].upper(), key): renamed(item) for key, item in value.items()}
-        return [renamed(item) for item in value] if isinstance(value, list) else value
-
-    return msgspec.json.encode(renamed(msgspec.json.decode(line)))
+    >>> _camel(b'{"resource_metrics":[{"key":"a_b","as_int":1}]}')
+    b'{"resourceMetrics":[{"key":"a_b","asInt":1}]}'
+    """
+    for name in _PROTO_NAMES:  # by replacing, which takes no memory for each field, as decoding would
+        first, *words = name.split("_")
+        line = line.replace(f'"{name}":'.encode(), f'"{first}{"".join(map(str.capitalize, words))}":'.encode())
+    return line

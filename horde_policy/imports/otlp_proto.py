@@ -8,7 +8,7 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue
 from opentelemetry.proto.metrics.v1 import metrics_pb2
 
 from horde_policy.errors import InputError
-from horde_policy.imports.names import Unread
+from horde_policy.imports.names import LONG_SERIES, MAX_SERIES_CHARACTERS, Unread
 from horde_policy.imports.otlp_points import (
     NO_RECORDED_VALUE,
     ExponentialShape,
@@ -26,6 +26,9 @@ from horde_policy.imports.unpack import MAX_RECORD_BYTES, Unpacked
 
 __all__ = ["read_otlp_proto"]
 
+MAX_REQUEST_BYTES = 16 << 20
+"""The longest request. It is read as a whole, and takes up to 35 times its size; a sender's own limit is usually 4 MiB."""
+
 _FIRST_FIELD = 0x0A
 
 Data = metrics_pb2.Sum | metrics_pb2.Histogram | metrics_pb2.ExponentialHistogram
@@ -41,14 +44,25 @@ def read_otlp_proto(content: Unpacked, log: ReadLog) -> RunBuilder:
         No request can be read.
     """
     reader = _OtlpProto(log)
-    if _prefix_size(content.head) == 4:
-        records = _length_prefixed(content)
-        reader.take_all(records)
-    else:
-        with content.document() as document:
-            if len(document) > MAX_RECORD_BYTES or not reader.take(bytes(document)):
-                reader.take_all(_varint_prefixed(document))
+    try:
+        if _prefix_size(content.head) == 4:
+            reader.take_all(_length_prefixed(content))
+        else:
+            with content.document() as document:
+                if len(document) > MAX_REQUEST_BYTES or not reader.take(bytes(document)):
+                    reader.take_all(_varint_prefixed(document))
+    except _TooLongError as error:
+        rule = f"bytes in one request of OTLP protobuf: the most is {MAX_REQUEST_BYTES}"
+        raise InputError("export", log.file.name, error.size, rule) from error
     return reader.close()
+
+
+class _TooLongError(ValueError):
+    """A request is longer than any is; ``size`` is what its length says."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__(size)
+        self.size = size
 
 
 def _prefix_size(head: bytes) -> int:
@@ -64,9 +78,11 @@ def _length_prefixed(content: Unpacked) -> Iterator[bytes | None]:
         held, at = held[at:] + chunk, 0
         while len(held) - at >= 4:
             size = int.from_bytes(held[at : at + 4], "big")
-            if size > MAX_RECORD_BYTES:
+            if size > MAX_RECORD_BYTES:  # no length of a record: the file is damaged
                 yield None
                 return
+            if size > MAX_REQUEST_BYTES:
+                raise _TooLongError(size)
             if len(held) - at - 4 < size:
                 break
             yield held[at + 4 : at + 4 + size]
@@ -87,9 +103,11 @@ def _varint_prefixed(document: memoryview) -> Iterator[bytes | None]:
             shift += 7
             if byte < 0x80:
                 break
-        if size > MAX_RECORD_BYTES or at + size > len(document):
+        if at + size > len(document):
             yield None
             return
+        if size > MAX_REQUEST_BYTES:
+            raise _TooLongError(size)
         yield bytes(document[at : at + size])
         at += size
 
@@ -117,8 +135,11 @@ class _OtlpProto:
             request = ExportMetricsServiceRequest.FromString(record)
         except DecodeError:
             return False
-        if not any(metric.name for of in request.resource_metrics for scope in of.scope_metrics for metric in scope.metrics):
-            return not record
+        metrics = [metric for of in request.resource_metrics for scope in of.scope_metrics for metric in scope.metrics]
+        if not any(metric.name for metric in metrics):
+            empty = not metrics and _all_known(request, record)
+            self._requests += empty and len(record) > 0
+            return empty
         self._requests += 1
         for of_resource in request.resource_metrics:
             resource = of_resource.resource
@@ -160,12 +181,17 @@ class _OtlpProto:
 
     def _point(self, origin: bytes, of: Metric, point: Point, *, monotonic: bool) -> None:
         texts = {pair.key: _text(pair.value) for pair in point.attributes}
+        characters = sum(len(key) + len(text) for key, text in texts.items())
+        if characters > MAX_SERIES_CHARACTERS:
+            self.log.skip(LONG_SERIES, of.name)
+            return
         bounds = None
         if isinstance(point, metrics_pb2.HistogramDataPoint) and point.bucket_counts:
             bounds = tuple(point.explicit_bounds)
         key = (origin, of.name, of.unit, of.temporality, tuple(sorted(texts.items())), type(point), bounds)
         series = self._series.get(key)
         if series is None:
+            self.log.remember(len(origin) + characters)
             if isinstance(point, metrics_pb2.NumberDataPoint):
                 series = counter_series(self.points, of, texts, monotonic=monotonic)
             else:
@@ -205,6 +231,14 @@ class _OtlpProto:
         self.points.value(series.count, start, t, point.count)
         if point.HasField("sum"):
             self.points.value(series.sum, start, t, point.sum * series.unit_s)
+
+
+def _all_known(request: ExportMetricsServiceRequest, record: bytes) -> bool:
+    """Return whether a request holds nothing but what one of metrics may hold."""
+    known = ExportMetricsServiceRequest()
+    known.CopyFrom(request)
+    known.DiscardUnknownFields()
+    return bool(known.ByteSize() == len(record))
 
 
 def _text(value: AnyValue) -> str:

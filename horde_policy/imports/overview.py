@@ -8,13 +8,16 @@ import polars as pl
 from horde_policy.errors import Problem, shown
 from horde_policy.imports.counts import Tally
 from horde_policy.imports.report import FileReport, Gap, ImportReport, InstanceReport
-from horde_policy.imports.samples import NO_TIME, UNTIMED, Samples, group_of
+from horde_policy.imports.samples import NO_TIME, UNTIMED, Samples, group_of, numbered_instances
 from horde_policy.imports.series import Grown
 
 __all__ = ["doubts", "overview"]
 
 GAP_STEPS = 2.5
 """A time without a look counts as a gap from so many usual steps on."""
+
+COUNTS_AGREE_WITHIN = 0.01
+"""A histogram's count and its buckets are not written in one moment; what is further apart is wrong."""
 
 MOST_LAYOUTS = 20
 MOST_GAPS = 50
@@ -31,7 +34,7 @@ def overview(samples: Samples, grown: Grown, files: tuple[FileReport, ...], *, o
             samples.runs["sid"].to_numpy()
         ],
     ).filter(pl.col("t_from") != UNTIMED)
-    numbers = _instance_numbers(samples)
+    numbers = numbered_instances(samples)
     steps = grown.rows.steps()
     instances = []
     for (name,), own in sorted(runs.group_by("instance"), key=lambda item: str(item[0][0])):
@@ -48,13 +51,6 @@ def overview(samples: Samples, grown: Grown, files: tuple[FileReport, ...], *, o
         one_scrape=one_scrape,
         uncovered_s=sum(one.lost_s for one in instances),
     )
-
-
-def _instance_numbers(samples: Samples) -> dict[str, int]:
-    numbers: dict[str, int] = {}
-    for key in samples.keys:
-        numbers.setdefault(key.instance, len(numbers))
-    return numbers
 
 
 def _delta_step(runs: pl.DataFrame) -> int | None:
@@ -131,10 +127,16 @@ def _bucket_layouts(samples: Samples, grown: Grown) -> dict[str, tuple[tuple[flo
 def doubts(samples: Samples, grown: Grown, tally: Tally, report: ImportReport) -> tuple[Problem, ...]:
     """Return what is doubtful in the data as a whole."""
     found = []
-    names = {number: name for name, number in _instance_numbers(samples).items()}
-    for number in sorted(grown.restarts.interleaved):
+    names = {number: name for name, number in numbered_instances(samples).items()}
+    for number in sorted(grown.restarts.contested):
+        text = (
+            "its series have several values at one time, as a rule: several processes write the same series, and no label or "
+            "start time tells them apart; counts lie between nothing and this"
+        )
+        found.append(Problem("interleaved", _called(names[number]), text))
+    for number in sorted(grown.restarts.interleaved - grown.restarts.contested):
         text = "so many restarts that several processes must write the same series in turn: counts lie between nothing and this"
-        found.append(Problem("interleaved", shown(names[number]), text))
+        found.append(Problem("interleaved", _called(names[number]), text))
     if not report.understood and report.files:
         text = "none of the three series was found: " + "; ".join(f"{file.name} is {file.format}" for file in report.files[:5])
         found.append(Problem("nothing_understood", "all files", text))
@@ -155,28 +157,65 @@ def doubts(samples: Samples, grown: Grown, tally: Tally, report: ImportReport) -
         text = f"{tally.repeated} values are a second record of what another form counts at the same time; they were left out"
         found.append(Problem("two_forms", "all files", text, "note"))
     if report.uncovered_s:
-        text = f"no export covers {report.uncovered_s:.0f} s: what was counted then is lost, or nothing was"
+        lost = {one.instance: one.lost_s for one in report.instances if one.lost_s}
+        text = f"no export covers {report.uncovered_s:.0f} s"
+        if len(lost) > 1:
+            most = max(lost, key=lambda instance: lost[instance])
+            text += f", added up over {len(lost)} processes; the most of one is {lost[most]:.0f} s, of {_called(most)}"
+        text += ": what was counted then is lost, or nothing was"
         found.append(Problem("uncovered", "deltas", text))
+    found.extend(_counts_apart(samples, grown))
     found.extend(_same_process(samples))
     return tuple(found)
+
+
+def _called(instance: str) -> str:
+    return shown(instance) if instance else "series without an instance"
 
 
 def _forgetting(samples: Samples, grown: Grown, report: ImportReport) -> list[Problem]:
     """Return what a collector that forgets silent series does: in fine steps nothing is lost, in coarse ones counts lack."""
     found = []
-    numbers = _instance_numbers(samples)
+    numbers = numbered_instances(samples)
     on_grid = set(np.unique(grown.rows.instance[grown.rows.lookback]).tolist())
     for one in report.instances:
-        if not one.own_restarts:
+        if not one.own_restarts or numbers[one.instance] in grown.restarts.interleaved | grown.restarts.contested:
             continue
         text = f"{one.own_restarts} times a series began again from zero while its process went on: silent series are forgotten"
-        found.append(Problem("forgotten", shown(one.instance), text, "note"))
+        found.append(Problem("forgotten", _called(one.instance), text, "note"))
         if numbers[one.instance] in on_grid and one.step_s is not None and one.step_s > FINE_STEP_S:
             text = (
                 f"looks {one.step_s:.0f} s apart miss what such series counted in between: the counts are too low; ask every 60 s"
             )
-            found.append(Problem("too_coarse", shown(one.instance), text))
+            found.append(Problem("too_coarse", _called(one.instance), text))
     return found
+
+
+def _counts_apart(samples: Samples, grown: Grown) -> list[Problem]:
+    """Return a problem where histograms say that they counted another number than their buckets hold."""
+    many = grown.restarts.interleaved | grown.restarts.contested
+    numbers = numbered_instances(samples)
+    groups: dict[object, int] = {}
+    rows = []
+    for sid, key in enumerate(samples.keys):
+        buckets = key.part == "bin" or key.part == "native" or (key.part == "le" and key.upper_s == np.inf)
+        if key.family != "decisions" and numbers[key.instance] not in many and (buckets or key.part == "count"):
+            group = groups.setdefault((group_of(key), key.temporality), len(groups))
+            rows.append((sid, group, key.part, shown(key.instance) if key.instance else key.family))
+    schema = {"sid": pl.UInt32, "group": pl.Int64, "part": pl.String, "whose": pl.String}
+    of_group = grown.frame.join(pl.DataFrame(rows, schema=schema, orient="row"), on="sid")
+    total = {name: pl.col("high").filter(pl.col("part") == name).sum() for name in ("le", "bin", "native", "count")}
+    sums = of_group.group_by("group").agg(pl.col("whose").first(), **total)
+    held = pl.when(pl.col("le") > 0).then("le").otherwise(pl.max_horizontal("bin", "native"))
+    apart = sums.with_columns(held=held).filter(
+        pl.col("group").is_in([group for _, group, part, _ in rows if part == "count"])
+        & ((pl.col("count") - pl.col("held")).abs() > (COUNTS_AGREE_WITHIN * pl.col("held")).clip(0.5))
+    )
+    if not apart.height:
+        return []
+    count, held = apart.select(pl.col("count").sum(), pl.col("held").sum()).row(0)
+    text = f"histograms say that they counted {count:,.0f}, and their buckets hold {held:,.0f}: what the buckets hold is used"
+    return [Problem("count_and_buckets", str(apart.sort("group")["whose"][0]), text)]
 
 
 def _same_process(samples: Samples) -> list[Problem]:

@@ -17,7 +17,8 @@ from horde_policy.frames.decisions import DECISIONS
 from horde_policy.frames.waits import WAIT_SUMS, WAITS
 from horde_policy.imports.counts import Counts
 from horde_policy.imports.mapping import DIMENSIONS
-from horde_policy.imports.names import SeriesKey
+from horde_policy.imports.names import MAX_SERIES_CHARACTERS, SeriesKey
+from horde_policy.imports.report import MAX_SERIES, MAX_TEXT_CHARACTERS
 from horde_policy.imports.samples import NO_TIME, RUNS, UNTIMED, Samples
 from horde_policy.imports.unpack import Unpacked
 
@@ -38,6 +39,10 @@ _KEY_TYPES: dict[str, Any] = {
     "temporality": pl.String,
 }
 _FLAT = {**_KEY_TYPES, **{name: dtype for name, dtype in RUNS.items() if name != "sid"}}
+_LONG = ("instance", "extra")
+MAX_CHARACTERS = 8 * MAX_SERIES_CHARACTERS
+"""The longest text: a series as it is spelled, in which one character may be written as six."""
+
 _FRAMES = {schema.name: schema for schema in (DECISIONS, WAITS, WAIT_SUMS)}
 
 
@@ -59,6 +64,7 @@ def samples_of_frame(flat: pl.DataFrame, name: str) -> Samples:
     for column, dtype in _FLAT.items():
         if flat.schema.get(column) != dtype:
             raise InputError("export", f"{name}, column {column}", flat.schema.get(column), f"must be {dtype}")
+    _check_texts(flat, name)
     words = {
         "family": ("decisions", "estimated", "queue"),
         "part": ("value", "le", "bin", "native", "sum", "count", "created"),
@@ -75,9 +81,22 @@ def samples_of_frame(flat: pl.DataFrame, name: str) -> Samples:
     if broken.height:
         raise InputError("export", name, broken.row(0), "is no run: times in order, a value of at least 0, nothing missing")
     keys = flat.select(*_KEY_TYPES).unique(maintain_order=True)
+    characters = int(keys.select(pl.sum_horizontal(pl.col(*_LONG).str.len_chars()).sum()).item() or 0)
+    if keys.height > MAX_SERIES or characters > MAX_TEXT_CHARACTERS:
+        rule = f"series, with {characters} characters of text: the most is {MAX_SERIES}, and {MAX_TEXT_CHARACTERS} characters"
+        raise InputError("export", name, keys.height, rule)
     numbered = keys.with_columns(pl.Series("sid", np.arange(keys.height), dtype=pl.UInt32))
     runs = flat.join(numbered, on=list(_KEY_TYPES), how="left", nulls_equal=True, maintain_order="left").select(*RUNS)
     return Samples(tuple(SeriesKey(*row) for row in keys.iter_rows()), runs)
+
+
+def _check_texts(flat: pl.DataFrame, name: str) -> None:
+    """Refuse texts that are longer than any series: one text of a Parquet file is shared by rows, and is not once it is read."""
+    texts = [column for column, dtype in _KEY_TYPES.items() if dtype == pl.String]
+    for column, longest in flat.select(pl.col(texts).str.len_chars().max()).row(0, named=True).items():
+        if longest is not None and longest > MAX_CHARACTERS:
+            rule = f"characters in one text: the most is {MAX_CHARACTERS}"
+            raise InputError("export", f"{name}, column {column}", longest, rule)
 
 
 def write_parquet(content: Samples | Counts, path: Path) -> None:

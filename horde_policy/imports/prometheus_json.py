@@ -16,21 +16,23 @@ import numpy.typing as npt
 from msgspec import Raw, Struct
 
 from horde_policy.errors import InputError, shown
-from horde_policy.imports.names import Named, bound_of
+from horde_policy.imports.json_bounds import MAX_OBJECTS, MAX_PARTS, holds_more
+from horde_policy.imports.names import LONG_SERIES, MAX_SERIES_CHARACTERS, Named, bound_of
 from horde_policy.imports.otlp_json import whole_lines
 from horde_policy.imports.report import ReadLog
 from horde_policy.imports.samples import NO_TIME, RunBuilder
-from horde_policy.imports.unpack import Unpacked
+from horde_policy.imports.unpack import MAX_RECORD_BYTES, Unpacked
 
 __all__ = ["read_prometheus_json"]
 
 BLOCK_BYTES = 4 << 20
 FLUSH_POINTS = 200_000
+MOST_LABEL_BYTES = 2 * MAX_SERIES_CHARACTERS
 _NONE = Raw(b"")
 
 
 class _Series(Struct):
-    metric: dict[str, str] = {}
+    metric: Raw = Raw(b"{}")
     values: Raw = _NONE
     value: Raw = _NONE
     histograms: Raw = _NONE
@@ -39,18 +41,17 @@ class _Series(Struct):
 
 class _Data(Struct, rename={"result_type": "resultType"}):
     result: Raw = _NONE
-    result_type: str = ""
+    result_type: Raw = _NONE
 
 
-class _Answer(Struct, rename={"error_type": "errorType", "result_type": "resultType"}):
-    status: str = ""
+class _Answer(Struct, rename={"error_type": "errorType"}):
+    status: Raw = _NONE
     data: Raw = _NONE
-    error: str = ""
-    error_type: str = ""
-    warnings: list[str] = []
-    infos: list[str] = []
+    error: Raw = _NONE
+    error_type: Raw = _NONE
+    warnings: Raw = _NONE
+    infos: Raw = _NONE
     result: Raw = _NONE
-    result_type: str = ""
     metric: Raw = _NONE
 
 
@@ -66,8 +67,11 @@ _TEXT_POINTS = msgspec.json.Decoder(list[tuple[float, str]])
 _TEXT_POINT = msgspec.json.Decoder(tuple[float, str])
 _NATIVES = msgspec.json.Decoder(list[tuple[float, _Native]], strict=False)
 _NATIVE = msgspec.json.Decoder(tuple[float, _Native], strict=False)
-_SERIES = msgspec.json.Decoder(list[Raw])
+_SERIES = msgspec.json.Decoder(list[_Series])
 _ONE_SERIES = msgspec.json.Decoder(_Series)
+_LABELS = msgspec.json.Decoder(dict[str, str])
+_TEXT = msgspec.json.Decoder(str)
+_TEXTS = msgspec.json.Decoder(list[str])
 _DATA = msgspec.json.Decoder(_Data)
 
 
@@ -102,28 +106,32 @@ class _Answers:
     def answer(self, text: memoryview | bytes) -> None:
         """Take one answer: whole, or its ``data``, or its list of series."""
         name = self.log.file.name
+        if holds_more(text, MAX_OBJECTS, b"{"):
+            rule = "objects and more in one answer: ask for fewer series at a time"
+            raise InputError("export", name, MAX_OBJECTS, rule)
         try:
             if bytes(text[:64]).lstrip().startswith(b"["):
                 self._result(Raw(text))
                 return
             answer = msgspec.json.decode(text, type=_Answer)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise InputError("export", name, "JSON", f"is not a whole answer of the Prometheus API: {error}") from error
-        if answer.status == "error" or answer.error:
-            rule = f"is the server's refusal, not data: {shown(answer.error)}"
-            raise InputError("export", name, answer.error_type, rule)
-        for warning in (*answer.warnings, *answer.infos):
-            self.log.problem("server_warning", f"the server said of this answer: {shown(warning)}")
         try:
+            said = _text(answer.error)
+            if _text(answer.status) == "error" or said:
+                rule = f"is the server's refusal, not data: {shown(said)}"
+                raise InputError("export", name, _text(answer.error_type), rule)
+            for warning in (*_texts(answer.warnings), *_texts(answer.infos)):
+                self.log.problem("server_warning", f"the server said of this answer: {shown(warning)}")
             if answer.metric:
-                self._series(Raw(text))
+                self._series(_ONE_SERIES.decode(text))
             elif answer.data:
                 self._data(answer.data)
             elif answer.result:
                 self._result(answer.result)
             else:
                 raise InputError("export", name, sorted(_keys(text)), "are the keys of no Prometheus API answer")
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise InputError("export", name, "JSON", f"is no answer of query or query_range: {error}") from error
 
     def _data(self, raw: Raw) -> None:
@@ -131,8 +139,9 @@ class _Answers:
             self._result(raw)
             return
         data = _DATA.decode(raw)
-        if data.result_type in {"scalar", "string"}:
-            self.log.skip(f"an answer of type {data.result_type}", "(no name)")
+        kind = _text(data.result_type)
+        if kind in {"scalar", "string"}:
+            self.log.skip(f"an answer of type {kind}", "(no name)")
         elif data.result:
             self._result(data.result)
 
@@ -140,10 +149,14 @@ class _Answers:
         for one in _SERIES.decode(raw):
             self._series(one)
 
-    def _series(self, raw: Raw) -> None:
-        series = _ONE_SERIES.decode(raw)
-        name = series.metric.pop("__name__", "")
-        named = self.log.namer.named(name, series.metric, native=True)
+    def _series(self, series: _Series) -> None:
+        self._bounded(series)
+        if memoryview(series.metric).nbytes > MOST_LABEL_BYTES:
+            self.log.skip(LONG_SERIES, "(series)")
+            return
+        labels = _LABELS.decode(series.metric)
+        name = labels.pop("__name__", "")
+        named = self.log.namer.named(name, labels, native=True)
         points = _points(series)
         natives = _NATIVES.decode(series.histograms) if series.histograms else []
         natives += [_NATIVE.decode(series.histogram)] if series.histogram else []
@@ -159,6 +172,14 @@ class _Answers:
             self.log.skip("a histogram where a value is meant", name, len(natives))
         elif natives:
             self._natives(named, natives)
+
+    def _bounded(self, series: _Series) -> None:
+        """Refuse a series whose points would fill the memory."""
+        for raw in (series.values, series.histograms, series.value, series.histogram):
+            points = memoryview(raw)
+            if points.nbytes > MAX_RECORD_BYTES or holds_more(points, MAX_PARTS):
+                rule = f"bytes of points in one series: the most is {MAX_RECORD_BYTES}, and {MAX_PARTS} values"
+                raise InputError("export", self.log.file.name, points.nbytes, rule)
 
     def _add(
         self, named: Named, times: Sequence[float], values: Sequence[float], bins: list[list[float] | None] | None = None
@@ -191,6 +212,19 @@ class _Answers:
         self._add(replace(named, key=sums, scale=named.unit_s), times, [state.sum for state in states])
 
 
+def _text(raw: Raw) -> str:
+    """Return a text of the answer; a mark instead of one that is longer than any message."""
+    if not raw:
+        return ""
+    return _TEXT.decode(raw) if memoryview(raw).nbytes <= MOST_LABEL_BYTES else "…"
+
+
+def _texts(raw: Raw) -> list[str]:
+    if not raw:
+        return []
+    return _TEXTS.decode(raw) if memoryview(raw).nbytes <= MOST_LABEL_BYTES else ["…"]
+
+
 def _points(series: _Series) -> list[tuple[float, float]]:
     """Return the points of a range or of an instant; values are texts such as 5, NaN or +Inf."""
     raw, many = (series.values, True) if series.values else (series.value, False)
@@ -217,4 +251,5 @@ def _micros(times: Sequence[float]) -> npt.NDArray[np.int64]:
 
 
 def _keys(text: memoryview | bytes) -> list[str]:
-    return list(msgspec.json.decode(text, type=dict[str, Raw]))
+    """Return the keys of what is no answer, if they are few enough to be named."""
+    return list(msgspec.json.decode(text, type=dict[str, Raw])) if len(text) <= MOST_LABEL_BYTES else ["…"]

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
-from horde_policy.errors import Problem, shown
+from horde_policy.errors import InputError, Problem, shown
 from horde_policy.imports.mapping import Mapping
 from horde_policy.imports.names import Named, Namer, Unread
 from horde_policy.imports.samples import RunBuilder
@@ -37,6 +37,12 @@ _TOLD = frozenset(
     }
 )
 """Reasons that have a problem of their own already, which names the place or what helps."""
+
+MAX_SERIES, MAX_TEXT_CHARACTERS = 1_000_000, 128 << 20
+"""So many series of one file are told apart at most, and so much text do their names and labels have together."""
+
+MAX_SUBJECT_CHARACTERS = 200
+"""What was left out is named by at most so much of its name."""
 
 MOST_PROBLEMS = 20
 """So many problems of one code are listed a file; a last one counts the rest."""
@@ -104,7 +110,10 @@ class InstanceReport:
 
 @dataclass(frozen=True, slots=True)
 class ImportReport:
-    """The whole import: files, processes, bucket layouts of the waits, window and uncovered time."""
+    """The whole import: files, processes, bucket layouts of the waits, window and uncovered time.
+
+    ``uncovered_s`` is added up over the processes; see each one's ``lost_s``.
+    """
 
     files: tuple[FileReport, ...]
     instances: tuple[InstanceReport, ...]
@@ -146,6 +155,8 @@ class ReadLog:
     _skipped: dict[str, Counter[str]] = field(default_factory=dict)
     _notes: dict[int, tuple[tuple[str, str, str], ...]] = field(default_factory=dict)
     _problem_counts: Counter[str] = field(default_factory=Counter)
+    _series: int = 0
+    _characters: int = 0
 
     def __post_init__(self) -> None:
         self.namer = Namer(self.mapping, self.file.name)
@@ -153,6 +164,8 @@ class ReadLog:
     def skip(self, reason: str, subject: str, count: int = 1) -> None:
         """Count something that was not used."""
         of_reason = self._skipped.setdefault(reason, Counter())
+        if len(subject) > MAX_SUBJECT_CHARACTERS:
+            subject = subject[:MAX_SUBJECT_CHARACTERS] + "…"
         of_reason[subject if subject in of_reason or len(of_reason) < MOST_NAMES else "…"] += count
 
     def problem(self, code: str, text: str, level: Literal["problem", "note"] = "problem") -> None:
@@ -163,10 +176,31 @@ class ReadLog:
 
     def number(self, builder: RunBuilder, named: Named) -> int:
         """Return the number of a series that was understood, and remember its spellings."""
+        known = len(builder.keys)
         number = builder.number(named.key)
+        if number >= known:
+            self.remember(len(named.key.instance) + len(named.key.extra))
         if named.notes and number not in self._notes:
             self._notes[number] = named.notes
         return number
+
+    def remember(self, characters: int) -> None:
+        """Count a series that a reader keeps in memory, with its text.
+
+        Raises
+        ------
+        InputError
+            The file has more of them than any export: its labels change with every sample, or it is made to fill the memory.
+        """
+        self._series += 1
+        self._characters += characters
+        if self._series > MAX_SERIES or self._characters > MAX_TEXT_CHARACTERS:
+            rule = (
+                f"series have more than {MAX_TEXT_CHARACTERS:,} characters of names and labels, the most that one file may have"
+            )
+            if self._series > MAX_SERIES:
+                rule = "series are more than are told apart in one file: some label of it changes all the time"
+            raise InputError("export", self.file.name, self._series, rule)
 
     def refuse(self, unread: Unread, name: str, count: int) -> None:
         """Count samples of a series that was not understood."""

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from horde_policy.imports.samples import LONGEST_SILENCE_S, NO_TIME, Samples, group_of
+from horde_policy.imports.samples import LONGEST_SILENCE_S, NO_TIME, Samples, group_of, numbered_instances
 
 __all__ = ["Restart", "Restarts", "Rows", "find_restarts"]
 
@@ -82,8 +82,8 @@ class Rows:
         runs = runs.sort("sid", "start", "t_from")
         sid = runs["sid"].to_numpy().astype(np.int64)
         start = runs["start"].to_numpy()
-        instances: dict[str, int] = {}
-        instance = np.array([instances.setdefault(key.instance, len(instances)) for key in samples.keys], dtype=np.int64)
+        numbers = numbered_instances(samples)
+        instance = np.array([numbers[key.instance] for key in samples.keys], dtype=np.int64)
         groups: dict[tuple[object, ...], int] = {}
         group = np.array([groups.setdefault(group_of(key), len(groups)) for key in samples.keys], dtype=np.int64)
         sums = np.array([key.part == "sum" for key in samples.keys], dtype=np.bool_)
@@ -122,11 +122,16 @@ class Rows:
 
 @dataclass(slots=True)
 class Restarts:
-    """Restarts of whole instances, and of single counters or histograms (by unit: one with one start time)."""
+    """Restarts of whole instances, and of single counters or histograms (by unit: one with one start time).
+
+    ``interleaved`` are instances in which several processes write the same series in turn, ``contested`` those in which they do
+    so at the same instants, ``sparse`` those whose series are written only when they count.
+    """
 
     whole: dict[int, list[Restart]] = field(default_factory=dict)
     own: dict[int, list[Restart]] = field(default_factory=dict)
     interleaved: set[int] = field(default_factory=set)
+    contested: set[int] = field(default_factory=set)
     sparse: set[int] = field(default_factory=set)
 
 
@@ -275,14 +280,28 @@ class _Judge:
         return not (sparse or self._refuted(seen))
 
     def _refuted(self, seen: int) -> bool:
-        """Return whether one of the busiest series could not have grown from zero to what it shows at that look."""
+        """Return whether one of the busiest series could not have grown from zero to what it shows at that look.
+
+        One that is not there at that look refutes nothing: it may be gone with its process. Neither does an old value that an
+        answer on a grid repeats.
+        """
         rows = self.rows
         for stream in self._busiest:
             at = int(np.searchsorted(rows.t_from[stream], seen, side="right")) - 1
             before = int(np.searchsorted(rows.t_from[stream], seen, side="left")) - 1
             if stream.size <= ENOUGH_STEPS or before < 0 or rows.value[stream[at]] < rows.value[stream[before]]:
                 continue
+            if rows.t_to[stream[at]] < seen or (at == before and self._may_repeat(stream, at)):
+                continue
             growth = np.diff(rows.value[stream])
             if rows.value[stream[at]] > PLAUSIBLE_GROWTH * growth.max():
                 return True
         return False
+
+    def _may_repeat(self, stream: Ints, at: int) -> bool:
+        """Return whether a value that stands still may be one that is repeated for the look-back: it does not grow from there."""
+        rows = self.rows
+        if not rows.lookback[stream[at]] or at + 1 >= stream.size:
+            return bool(rows.lookback[stream[at]])
+        here, later = stream[at], stream[at + 1]
+        return bool(rows.value[later] < rows.value[here] or rows.t_from[later] - rows.t_to[here] > 1.5 * self.step)

@@ -9,39 +9,21 @@ Times are integer microseconds since the epoch, UTC; :data:`NO_TIME` is not know
 carries none.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
-from heapq import heapify, heappop, heappush
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from horde_policy.imports.joined import MOST_VALUES, NO_TIME, RUNS, contested, further_value, joined, nth_value
 from horde_policy.imports.names import SeriesKey
 
-__all__ = ["NO_TIME", "RUNS", "UNTIMED", "RunBuilder", "Samples", "group_of", "merged"]
+__all__ = ["NO_TIME", "RUNS", "UNTIMED", "RunBuilder", "Samples", "group_of", "merged", "numbered_instances"]
 
-NO_TIME = -(2**62)
 UNTIMED = -(2**61)
 LATEST = 7_258_118_400_000_000
-
-RUNS: dict[str, Any] = {
-    "sid": pl.UInt32,
-    "start": pl.Int64,
-    "t_from": pl.Int64,
-    "t_to": pl.Int64,
-    "value": pl.Float64,
-    "low": pl.Float64,
-    "prev": pl.Int64,
-    "next": pl.Int64,
-    "lookback": pl.Boolean,
-    "entire": pl.Boolean,
-    "bins": pl.List(pl.Float64),
-}
-"""Columns of the runs: series number, start time, first and last sample, value (``low``: its lower bound), looks, and whether the
-file repeats values of series that went away (``lookback``) or shows all there are of a process (``entire``); ``bins`` of a native
-histogram as lower, upper, count, lower, …"""
 
 GAP_STEPS = 1.5
 """Within a chunk a run ends where a series was silent for more than so many of its usual steps; whether it was is told later."""
@@ -95,7 +77,13 @@ class RunBuilder:
     _view_of: list[int] = field(default_factory=list)
     _times: dict[int, Ints] = field(default_factory=dict)
     _chunks: list[_Chunk] = field(default_factory=list)
-    _conflicts: int = 0
+    _further: dict[int, list[_Chunk]] = field(default_factory=dict)
+    _at_odds: list[tuple[npt.NDArray[np.uint32], Ints]] = field(default_factory=list)
+
+    @property
+    def keys(self) -> Collection[SeriesKey]:
+        """Return the series known so far, in the order of their numbers."""
+        return self._numbers.keys()
 
     def number(self, key: SeriesKey) -> int:
         """Return the number of a series within this file."""
@@ -150,12 +138,8 @@ class RunBuilder:
         same = (sid[1:] == sid[:-1]) & (start[1:] == start[:-1])
         step = np.diff(t)
         again = same & (step == 0)
-        if again.any():  # of one time the last stays, which is the largest
-            self._conflicts += int((again & (np.diff(value) != 0)).sum())
-            last = np.append(~again, True)
-            kept = order[last]
-            of = None if bins is None else [bins[place] for place in kept.tolist()]
-            return self._compacted(sid[last], start[last], t[last], value[last], of)
+        if again.any():
+            return self._greatest(order, np.append(~again, True), (sid, start, t, value), bins)
         usual = float(np.median(step[same][:: max(1, step.size // MEDIAN_OF)])) if same.any() else 0.0
         goes_on = same & (np.diff(value) == 0) & (step <= min(GAP_STEPS * usual, LONGEST_SILENCE_S * 1e6))
         cumulative = np.array([key.temporality == "cumulative" for key in self._numbers], dtype=np.bool_)
@@ -164,11 +148,35 @@ class RunBuilder:
         held = None if bins is None else [bins[place] for place in order[first].tolist()]
         return _Chunk(sid[first], start[first], t[first], t[last], value[first], held)
 
+    def _greatest(
+        self,
+        order: Ints,
+        last: npt.NDArray[np.bool_],
+        columns: tuple[npt.NDArray[np.uint32], Ints, Ints, Floats],
+        bins: Sequence[list[float] | None] | None,
+    ) -> _Chunk:
+        """Return the runs of the greatest value at each time, which is its last; what is less is set aside, by its place."""
+        sids, starts, times, value = columns
+        distinct = last | np.append(np.diff(value) != 0, True)
+        place = np.cumsum(distinct)
+        ends = place[last]
+        nth = ends[np.searchsorted(ends, place)] - place + 1
+
+        def of(mask: npt.NDArray[np.bool_]) -> _Chunk:
+            held = None if bins is None else [bins[place] for place in order[mask].tolist()]
+            return self._compacted(sids[mask], starts[mask], times[mask], value[mask], held)
+
+        for number in range(2, min(int(nth.max()), MOST_VALUES) + 1):
+            mask = distinct & (nth == number)
+            self._further.setdefault(number, []).append(of(mask))
+            self._at_odds.append((sids[mask], times[mask]))
+        return of(last)
+
     def finish(self) -> Samples:
         """Return the file's series and runs, sorted by series, start time and time."""
+        runs, conflicts = self._apart()
         keys = tuple(self._numbers)
-        runs, conflicts = self._gathered()
-        samples = Samples(keys, runs, self._conflicts + conflicts)
+        samples = Samples(keys, runs, conflicts)
         of_instance: dict[str, list[int]] = {}
         for (instance, _), view in self._views.items():
             of_instance.setdefault(instance, []).append(view)
@@ -176,11 +184,35 @@ class RunBuilder:
         runs = _linked(samples, np.asarray(self._view_of, dtype=np.int64), self._times, kin)
         return _with_known_starts(Samples(keys, runs, samples.conflicts))
 
-    def _gathered(self) -> tuple[pl.DataFrame, int]:
-        """Return the runs of all chunks, sorted and joined."""
-        if not self._chunks:
-            return pl.DataFrame(schema=RUNS), 0
-        chunks, self._chunks = self._chunks, []
+    def _apart(self) -> tuple[pl.DataFrame, int]:
+        """Return the runs, and how many values gave way; where that is the rule those are runs of further series."""
+        (chunks, self._chunks), (further, self._further) = (self._chunks, []), (self._further, {})
+        runs, lost = self._gathered(chunks)
+        found = [*self._at_odds, _times_of(lost)]
+        sid, t = (np.concatenate([one[place] for one in found]) for place in (0, 1))
+        keys = tuple(self._numbers)
+        instance = np.array([hash(key.instance) for key in keys], dtype=np.int64)
+        wide: set[int] = set()
+        for number in np.unique(instance[sid]).tolist():
+            views = np.unique(np.asarray(self._view_of, dtype=np.int64)[instance == number]).tolist()
+            looks = max((self._times[view].size for view in views if view in self._times), default=0)
+            if contested(t[instance[sid] == number], looks):
+                wide.update(np.flatnonzero(instance == number).tolist())
+        parts = [runs]
+        pieces = [(2, pl.DataFrame(lost, schema=RUNS))] if lost else []
+        pieces += [(nth, self._gathered(held)[0]) for nth, held in further.items()] if wide else []
+        for nth, frame in pieces:
+            mine = frame.filter(pl.col("sid").is_in(sorted(wide)))
+            numbers = {number: self.number(further_value(keys[number], nth)) for number in mine["sid"].unique().to_list()}
+            parts.append(mine.with_columns(pl.col("sid").replace_strict(numbers, return_dtype=pl.UInt32)))
+        if len(parts) > 1:
+            runs, _ = joined(pl.concat(parts))
+        return runs, int((~np.isin(sid, sorted(wide))).sum())
+
+    def _gathered(self, chunks: list[_Chunk]) -> tuple[pl.DataFrame, list[dict[str, Any]]]:
+        """Return the runs of chunks, sorted and joined, and what gave way."""
+        if not chunks:
+            return pl.DataFrame(schema=RUNS), []
         names = ("sid", "start", "t_from", "t_to", "value")
         sid, start, t_from, t_to, value = (np.concatenate([getattr(chunk, name) for chunk in chunks]) for name in names)
         order = _order(sid, start, t_from, value)
@@ -195,7 +227,7 @@ class RunBuilder:
         runs = runs.select(pl.col(name).cast(dtype) for name, dtype in RUNS.items())
         sid, start, t_from, t_to = (columns[name] for name in ("sid", "start", "t_from", "t_to"))
         overlap = (sid[1:] == sid[:-1]) & (start[1:] == start[:-1]) & (t_from[1:] <= t_to[:-1])
-        return _joined(runs) if overlap.any() else (runs, 0)
+        return joined(runs) if overlap.any() else (runs, [])
 
 
 def _order(sid: npt.NDArray[np.uint32], start: Ints, t: Ints, value: Floats) -> Ints:
@@ -208,6 +240,36 @@ def _order(sid: npt.NDArray[np.uint32], start: Ints, t: Ints, value: Floats) -> 
     order: Ints = pl.Series(place).arg_sort().to_numpy().astype(np.int64)
     ties = np.flatnonzero(np.diff(place[order]) == 0)
     return np.lexsort((value, t, start, sid)) if ties.size else order
+
+
+def _times_of(lost: Sequence[dict[str, Any]]) -> tuple[npt.NDArray[np.uint32], Ints]:
+    sid, t = ([one[name] for one in lost] for name in ("sid", "t_from"))
+    return np.array(sid, dtype=np.uint32), np.array(t, dtype=np.int64)
+
+
+def _set_apart(samples: Samples, lost: Sequence[dict[str, Any]]) -> tuple[Samples | None, int]:
+    """Return what gave way in merging as further series, of the processes for which that is the rule, and how much else did.
+
+    The series are null if it is the rule for none.
+    """
+    sid, t = _times_of(lost)
+    instance = np.array([hash(key.instance) for key in samples.keys], dtype=np.int64)
+    known = [number for number, key in enumerate(samples.keys) if nth_value(key) > 1]
+    wide = set(np.flatnonzero(np.isin(instance, instance[known])).tolist())
+    of_runs = instance[samples.runs["sid"].to_numpy()]
+    for number in np.unique(instance[sid]).tolist():
+        looks = np.unique(samples.runs["t_from"].to_numpy()[of_runs == number]).size
+        if contested(t[instance[sid] == number], looks):
+            wide.update(np.flatnonzero(instance == number).tolist())
+    rows = [one for one in lost if one["sid"] in wide and nth_value(samples.keys[one["sid"]]) < MOST_VALUES]
+    others = sum(one["sid"] not in wide for one in lost)
+    if not rows:
+        return None, others
+    numbers: dict[SeriesKey, int] = {}
+    for one in rows:
+        key = samples.keys[one["sid"]]
+        one["sid"] = numbers.setdefault(further_value(key, nth_value(key) + 1), len(numbers))
+    return Samples(tuple(numbers), pl.DataFrame(rows, schema=RUNS)), others
 
 
 def merged(parts: Iterable[Samples]) -> Samples:
@@ -231,8 +293,11 @@ def merged(parts: Iterable[Samples]) -> Samples:
     runs = pl.concat(frames) if frames else pl.DataFrame(schema=RUNS)
     runs = runs.with_columns(pl.Series("sid", place[runs["sid"].to_numpy()], dtype=pl.UInt32))
     samples = _with_known_starts(Samples(keys, runs))
-    joined, more = _joined(samples.runs)
-    return Samples(keys, _looked_across(keys, joined), conflicts + more)
+    whole, lost = joined(samples.runs)
+    further, others = _set_apart(Samples(keys, whole), lost) if lost else (None, 0)
+    if further is not None:
+        return merged([Samples(keys, whole, conflicts + others), further])
+    return Samples(keys, _looked_across(keys, whole), conflicts + others)
 
 
 def _looked_across(keys: tuple[SeriesKey, ...], runs: pl.DataFrame) -> pl.DataFrame:
@@ -254,77 +319,6 @@ def _looked_across(keys: tuple[SeriesKey, ...], runs: pl.DataFrame) -> pl.DataFr
 
 def _key_order(key: SeriesKey) -> tuple[str, ...]:
     return tuple("" if part is None else f"{part:.17e}" if isinstance(part, float) else str(part) for part in key)
-
-
-def _joined(runs: pl.DataFrame) -> tuple[pl.DataFrame, int]:
-    """Return the runs sorted, those of one value that overlap in time as one, and how many had to be cut for another value."""
-    runs = runs.sort("sid", "start", "t_from")
-    if runs.height < 2:
-        return runs, 0
-    if runs.select(pl.all_horizontal(pl.col("sid", "start", "t_from") == pl.col("sid", "start", "t_from").shift(1)).any()).item():
-        runs = runs.sort("sid", "start", "t_from", "t_to", "value", "prev", "next")
-    stream = (pl.col("sid") != pl.col("sid").shift(1)) | (pl.col("start") != pl.col("start").shift(1))
-    runs = runs.with_columns(stream.fill_null(value=True).cum_sum().alias("stream"))
-    reach = pl.col("t_to").cum_max().over("stream").shift(1)
-    overlaps = ((pl.col("stream") == pl.col("stream").shift(1)) & (pl.col("t_from") <= reach)).fill_null(value=False)
-    runs = runs.with_columns(
-        overlaps.alias("overlaps"), (pl.col("value") == pl.col("value").shift(1)).fill_null(value=False).alias("equal")
-    )
-    at_odds = runs.filter(pl.col("overlaps") & ~pl.col("equal"))["stream"].unique()
-    conflicts = 0
-    if at_odds.len():
-        cut, conflicts = _cut_conflicts(runs.filter(pl.col("stream").is_in(at_odds.implode())))
-        rest, _ = _joined(runs.filter(~pl.col("stream").is_in(at_odds.implode())).select(*RUNS))
-        return pl.concat([rest, cut]).sort("sid", "start", "t_from"), conflicts
-    if not runs["overlaps"].any():
-        return runs.select(*RUNS), 0
-    latest = pl.col("t_to") == pl.col("t_to").max()
-    joined = runs.group_by((~pl.col("overlaps")).cum_sum().alias("run"), maintain_order=True).agg(
-        pl.col("sid", "start", "t_from").first(),
-        pl.col("t_to").max(),
-        pl.col("value", "low").first(),
-        pl.col("prev").filter(pl.col("t_from") == pl.col("t_from").min()).max(),
-        pl.col("next").filter(latest).max(),
-        pl.col("lookback").all(),
-        pl.col("entire").any(),
-        pl.col("bins").first(),
-    )
-    return joined.select(*RUNS), 0
-
-
-def _cut_conflicts(runs: pl.DataFrame) -> tuple[pl.DataFrame, int]:
-    """Return runs that do not overlap: where two values claim one time the shorter run stands inside the longer.
-
-    This is a sample out of order, or two records at odds: at the very same time the larger value is kept.
-    """
-    kept: list[dict[str, Any]] = []
-    conflicts = 0
-    order = ("sid", "start", "t_from", "t_to", "value", "prev", "next")
-    waiting = [(*(run[name] for name in order), nth, run) for nth, run in enumerate(runs.select(*RUNS).rows(named=True))]
-    heapify(waiting)
-    nth = len(waiting)
-    while waiting:
-        run = heappop(waiting)[-1]
-        last = kept[-1] if kept else None
-        if last is None or (last["sid"], last["start"]) != (run["sid"], run["start"]) or run["t_from"] > last["t_to"]:
-            kept.append(run)
-            continue
-        if run["value"] == last["value"]:
-            kept[-1] = {**last, "t_to": max(last["t_to"], run["t_to"])}
-            continue
-        conflicts += 1
-        kept.pop()
-        pieces = [{**last, "t_to": run["t_from"] - 1, "next": NO_TIME}] if last["t_from"] < run["t_from"] else []
-        both = max(last, run, key=lambda one: one["value"]) if last["t_from"] == run["t_from"] else run
-        end = min(last["t_to"], run["t_to"])
-        pieces.append({**both, "t_from": run["t_from"], "t_to": end})
-        longer = last if last["t_to"] > run["t_to"] else run
-        if longer["t_to"] > end:
-            pieces.append({**longer, "t_from": end + 1, "prev": NO_TIME})
-        kept.extend(pieces[:-1])
-        nth += 1
-        heappush(waiting, (*(pieces[-1][name] for name in order), nth, pieces[-1]))
-    return pl.DataFrame(kept, schema=RUNS), conflicts
 
 
 def _linked(samples: Samples, view_of: Ints, times: dict[int, Ints], kin: dict[int, list[int]]) -> pl.DataFrame:
@@ -394,6 +388,14 @@ def _with_known_starts(samples: Samples) -> Samples:
         elif unknown.size:
             frames.append(runs[unknown])
     return Samples(samples.keys, pl.concat(frames).sort("sid", "start", "t_from", "t_to"), samples.conflicts)
+
+
+def numbered_instances(samples: Samples) -> dict[str, int]:
+    """Return the processes by their numbers, in the order of the series."""
+    numbers: dict[str, int] = {}
+    for key in samples.keys:
+        numbers.setdefault(key.instance, len(numbers))
+    return numbers
 
 
 def group_of(key: SeriesKey) -> tuple[Any, ...]:

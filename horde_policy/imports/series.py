@@ -12,8 +12,9 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from horde_policy.imports.joined import nth_value
 from horde_policy.imports.restarts import FORGET_S, Restart, Restarts, Rows, find_restarts
-from horde_policy.imports.samples import NO_TIME, Samples
+from horde_policy.imports.samples import NO_TIME, Samples, numbered_instances
 
 __all__ = ["INCREMENTS", "Grown", "Window", "increments"]
 
@@ -76,12 +77,14 @@ def increments(samples: Samples, window: Window, lookback_us: int) -> Grown:
     """Return how much every series grew over each interval."""
     rows = Rows.of(samples)
     restarts = find_restarts(rows, lookback_us)
+    numbers = numbered_instances(samples)
+    restarts.contested.update(numbers[key.instance] for key in samples.keys if nth_value(key) > 1)
     steps = rows.own_steps()
     first = _first_look(samples, window)
     pieces = _cut(rows, restarts, lookback_us)
     frames = [_cumulative(rows, restarts, pieces, steps, first), *_added(samples, first)]
     frame = pl.concat(frames).with_columns(
-        low=pl.when(pl.col("sid").is_in(_of_interleaved(samples, rows, restarts))).then(0.0).otherwise("low")
+        low=pl.when(pl.col("sid").is_in(_of_many(samples, restarts))).then(0.0).otherwise("low")
     )
     return Grown(_within(frame, window), _layouts(samples, rows, pieces), restarts, rows)
 
@@ -93,11 +96,10 @@ def _first_look(samples: Samples, window: Window) -> int:
     return first if window.start is None else max(first, window.start)
 
 
-def _of_interleaved(samples: Samples, rows: Rows, restarts: Restarts) -> list[int]:
-    if not restarts.interleaved:
-        return []
-    sids: list[int] = np.unique(rows.sid[np.isin(rows.instance, list(restarts.interleaved))]).tolist()
-    return sids
+def _of_many(samples: Samples, restarts: Restarts) -> list[int]:
+    """Return the series that several processes write."""
+    numbers, many = numbered_instances(samples), restarts.interleaved | restarts.contested
+    return [sid for sid, key in enumerate(samples.keys) if numbers[key.instance] in many]
 
 
 def _layout(rows: Rows, pieces: _Pieces) -> Ints:

@@ -20,7 +20,7 @@ import zstandard
 
 from horde_policy.errors import InputError
 
-__all__ = ["CHUNK_BYTES", "HEAD_BYTES", "MAX_RECORD_BYTES", "MAX_UNPACKED_BYTES", "ExportFile", "Unpacked"]
+__all__ = ["CHUNK_BYTES", "HEAD_BYTES", "MAX_RECORD_BYTES", "MAX_UNPACKED_BYTES", "ExportFile", "Unpacked", "long_lines"]
 
 MAX_UNPACKED_BYTES = 8 << 30
 """What one file may unpack to, unless the caller says otherwise."""
@@ -119,11 +119,16 @@ class Unpacked:
         """Give the content in chunks of about a megabyte."""
         yield from self._source
 
-    def lines(self, size: int) -> Iterator[bytes]:
-        """Give whole lines in blocks of about ``size`` bytes; the last block may lack its line end."""
+    def lines(self, size: int, longest: int | None = None) -> Iterator[bytes]:
+        """Give whole lines in blocks of about ``size`` bytes; the last block may lack its line end.
+
+        A line of more than ``longest`` bytes (null: :data:`MAX_RECORD_BYTES`) is an InputError.
+        """
+        most = MAX_RECORD_BYTES if longest is None else longest
         held: list[bytes | memoryview] = []
-        length = 0
+        length, open_bytes = 0, 0
         for chunk in self._source:
+            open_bytes = self._unended(chunk, open_bytes, most)
             held.append(chunk)
             length += len(chunk)
             end = chunk.rfind(b"\n") + 1 if length >= size else 0
@@ -131,11 +136,21 @@ class Unpacked:
                 held[-1] = memoryview(chunk)[:end]
                 yield b"".join(held)
                 held, length = [chunk[end:]], len(chunk) - end
-            elif length > MAX_RECORD_BYTES + size:
-                rule = f"bytes without a line end: a line may have {MAX_RECORD_BYTES}"
-                raise InputError("export", self.file.name, length, rule)
         if length:
             yield b"".join(held)
+
+    def _unended(self, chunk: bytes, open_bytes: int, most: int) -> int:
+        """Return how long the line is that the chunk leaves open, ``open_bytes`` of which lie before it; refuse a longer one."""
+        begin = -open_bytes
+        while len(chunk) - begin > most:
+            end = chunk.rfind(b"\n", max(begin, 0), max(begin + most + 1, 0))
+            if end < 0:
+                rule = f"bytes without a line end: a line may have {most}"
+                stop = chunk.find(b"\n", max(begin, 0))
+                raise InputError("export", self.file.name, (len(chunk) if stop < 0 else stop) - begin, rule)
+            begin = end + 1
+        last = chunk.rfind(b"\n", max(begin, 0)) + 1
+        return len(chunk) - (last or begin)
 
     @contextmanager
     def document(self) -> Iterator[memoryview]:
@@ -151,8 +166,8 @@ class Unpacked:
             if not spool.tell():
                 yield memoryview(b"")
                 return
-            with mmap.mmap(spool.fileno(), 0, access=mmap.ACCESS_READ) as content, memoryview(content) as view:
-                yield view
+            # not closed by hand: what was raised over a part of it may still hold it
+            yield memoryview(mmap.mmap(spool.fileno(), 0, access=mmap.ACCESS_READ))
 
     def _bounded(self, chunks: Iterator[bytes]) -> Iterator[bytes]:
         total = 0
@@ -238,6 +253,21 @@ class Unpacked:
         for chunk in chunks:
             yield decoder.decode(chunk).removeprefix("\ufeff").encode()
         yield decoder.decode(b"", final=True).encode()
+
+
+def long_lines(block: bytes, most: int) -> Iterator[tuple[int, int]]:
+    r"""Give begin and end of each line, with its line end, that has more than ``most`` bytes; cheap where there is none.
+
+    >>> list(long_lines(b"ab\nabcd\nabc", 3)), list(long_lines(b"ab\nabc\n", 3))
+    ([(3, 8)], [])
+    """
+    begin = 0
+    while len(block) - begin > most:
+        end = block.rfind(b"\n", begin, begin + most + 1) + 1
+        if not end:
+            end = block.find(b"\n", begin + most) + 1 or len(block)
+            yield begin, end
+        begin = end
 
 
 @dataclass(slots=True)

@@ -32,6 +32,7 @@ def cut_short(exported: Exported) -> tuple[Problem, ...]:
 
 
 _CUT = frozenset({"damaged", "truncated"})
+_SEVERAL = frozenset({"interleaved"})
 
 
 def data_findings(exported: Exported, settings: AllowanceSettings, level: float = LEVEL) -> list[Finding]:
@@ -42,6 +43,7 @@ def data_findings(exported: Exported, settings: AllowanceSettings, level: float 
         *_uncertain(exported),
         *_time(exported),
         *_cut_short(exported),
+        *_several(exported),
         *_problems(exported),
     ]
     if not any(finding.severity not in ("note", "fine") for finding in found) and exported.counted.high > 0:
@@ -130,8 +132,9 @@ def _time(exported: Exported) -> list[Finding]:
     if length is not None and length < WHOLE_WEEK:
         found.append(_plain("short", "open", 0.0, exported.counted, length_s=length.total_seconds()))
     if exported.uncovered_s > 0:
-        share = exported.uncovered_s / length.total_seconds() if length else None
-        found.append(_plain("uncovered", "open", min(1.0, share or 0.0), None, uncovered_s=exported.uncovered_s, share=share))
+        share = exported.uncovered_s / (length.total_seconds() * exported.uncovered_processes) if length else None
+        figures = {"uncovered_s": exported.uncovered_s, "processes": exported.uncovered_processes, "share": share}
+        found.append(_plain("uncovered", "open", min(1.0, share or 0.0), None, **figures))
     return found
 
 
@@ -140,8 +143,13 @@ def _cut_short(exported: Exported) -> list[Finding]:
     return [_plain("cut_short", "bad", 1.0, None, problems=cut)] if cut else []
 
 
+def _several(exported: Exported) -> list[Finding]:
+    several = tuple(problem for problem in exported.problems if problem.code in _SEVERAL)
+    return [_plain("several_processes", "bad", 1.0, None, problems=several)] if several else []
+
+
 def _problems(exported: Exported) -> list[Finding]:
-    own = {"one_scrape", "uncovered", *_CUT}  # told above, with their figures
+    own = {"one_scrape", "uncovered", *_CUT, *_SEVERAL}  # told above, with their figures
     told = [problem for problem in exported.problems if problem.code not in own]
     problems = sorted(told, key=lambda one: one.level != "problem")
     found = [

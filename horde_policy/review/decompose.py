@@ -11,7 +11,7 @@ from horde_policy.frames.decisions import OUTCOMES, REQUESTERS, SIZES
 from horde_policy.review.ranges import in_blocks, in_steps, span_of, step_for, typical_interval
 from horde_policy.review.sampling import LEVEL, Bounds, Share, effect_of_sums, share_of, shares
 
-__all__ = ["COUNTED", "DIMENSIONS", "WORDS", "compare", "count_of", "decompose", "filtered", "rate", "total"]
+__all__ = ["COUNTED", "DIMENSIONS", "WORDS", "compare", "count_of", "decompose", "filtered", "rate", "shared", "total"]
 
 WORDS: Mapping[str, tuple[object, ...]] = {
     "requester": REQUESTERS,
@@ -251,6 +251,24 @@ def compare(
         full = _filled(cells, side, by, within, level).rename({one: f"{name}_{one}" for one in COUNTED})
         both = both.join(full, on=by, how="left", nulls_equal=True)
     return _in_order(both.with_columns(_differences()), by)
+
+
+def shared(first: pl.DataFrame, second: pl.DataFrame) -> Bounds:
+    """Return how many decisions both sides of a comparison hold: the same process counted them over the same time.
+
+    What reaches over the edge of a range is between none and all of it on that side. Sides that share decisions are not
+    independent, and the sampling interval of their difference is then too wide or too narrow.
+
+    Parameters
+    ----------
+    first, second
+        Schema :data:`~horde_policy.frames.decisions.DECISIONS`.
+    """
+    same = [name for name in first.columns if name not in {"count_low", "count_high"}]
+    timed = pl.col("interval_end").is_not_null()
+    both = first.filter(timed).join(second.filter(timed), on=same, how="inner", nulls_equal=True)
+    low, high = (both.select(pl.min_horizontal(name, f"{name}_right").sum()).item() for name in ("count_low", "count_high"))
+    return Bounds(float(low), float(high))
 
 
 def _filled(cells: pl.DataFrame, side: pl.DataFrame, by: list[str], within: list[str], level: float) -> pl.DataFrame:

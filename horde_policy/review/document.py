@@ -71,6 +71,7 @@ def exported_document(exported: Exported, settings: AllowanceSettings) -> dict[s
         "counted_before": plain(exported.before),
         "one_scrape": exported.one_scrape,
         "uncovered_s": exported.uncovered_s,
+        "uncovered_processes": exported.uncovered_processes,
         "settings": {"digest": settings.digest(), "differences": settings.differences()},
         "files": [plain(file) for file in exported.files],
         "left_out": _left_out(exported),

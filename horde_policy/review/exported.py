@@ -52,7 +52,7 @@ class Exported:
     before
         How many decisions were counted before the first look: they belong to no hour and are in no figure.
     uncovered_s
-        How many seconds no delta export covers: what was counted in them is lost.
+        How many seconds no delta export covers: what was counted in them is lost. Added up over ``uncovered_processes``.
     one_scrape
         Whether all there is are totals since the processes' start, over a time that is not known.
     title
@@ -72,6 +72,7 @@ class Exported:
     problems: tuple[Problem, ...] = ()
     before: Bounds = field(default_factory=lambda: Bounds(0.0, 0.0))
     uncovered_s: float = 0.0
+    uncovered_processes: int = 1
     one_scrape: bool = False
     title: str = ""
     synthetic: bool = False
@@ -162,6 +163,7 @@ def exported_from(imported: Imported, *, title: str = "", synthetic: bool = Fals
         problems=imported.problems,
         before=total(imported.before.decisions),
         uncovered_s=report.uncovered_s,
+        uncovered_processes=max(1, sum(one.lost_s > 0 for one in report.instances)),
         one_scrape=report.one_scrape,
         title=title or ", ".join(names[:MOST_NAMED]) + beyond,
         synthetic=synthetic,

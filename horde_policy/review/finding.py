@@ -19,8 +19,8 @@ SECTIONS: tuple[str, ...] = ("refused", "responds", "estimates", "funded", "chan
 requests wait, which size would gain from which change, what is wrong in the data."""
 
 
-QUALIFIES_ALL: frozenset[str] = frozenset({"cut_short"})
-"""Codes of findings that stand before all others, as every figure rests on less than there was."""
+QUALIFIES_ALL: frozenset[str] = frozenset({"cut_short", "several_processes"})
+"""What stands before all others: every figure rests on less than there was, or on series of several processes."""
 
 
 @dataclass(frozen=True, slots=True)

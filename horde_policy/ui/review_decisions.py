@@ -8,7 +8,7 @@ import streamlit as st
 
 from horde_policy.errors import ConfigError
 from horde_policy.review.cells import rule_counts, size_grid, with_rules
-from horde_policy.review.decompose import DIMENSIONS, WORDS, compare, decompose
+from horde_policy.review.decompose import DIMENSIONS, WORDS, compare, decompose, shared
 from horde_policy.review.whatif import what_if
 from horde_policy.ui import address
 from horde_policy.ui.charts import show_figure, theme_mode
@@ -241,6 +241,8 @@ def show_comparison(opened: Opened) -> None:
             for name, side in zip(names, (opened.exported, other), strict=True)
         )
     )
+    if (shares := tables.shared_text(shared(first.decisions, second.decisions))) is not None:
+        st.warning(f"{shares}.", icon=":material/join_inner:")
     show_figure(
         figures.fig_comparison(cells, by, theme_mode(), names=names),
         alt="Differences of the shares between the two sides, each with its 95 % interval",

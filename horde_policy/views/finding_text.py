@@ -418,8 +418,10 @@ def _short(finding: Finding) -> _Text:
 
 def _uncovered(finding: Finding) -> _Text:
     share = finding.figures["share"]
-    part = "" if share is None else f", {ratio(min(1.0, share))} of the range for one process"
-    return f"No export covers {age(finding.figures['uncovered_s'])}{part}: what was counted then is lost.", ()
+    processes = finding.figures["processes"]
+    whose = "" if processes == 1 else f", added up over {count(processes)} processes"
+    part = "" if share is None else f", {ratio(min(1.0, share))} of the range for {'one process' if processes == 1 else 'each'}"
+    return f"No export covers {age(finding.figures['uncovered_s'])}{whose}{part}: what was counted then is lost.", ()
 
 
 def cut_short_text(problems: Sequence[Problem]) -> str:
@@ -447,6 +449,12 @@ def cut_short_details(problems: Sequence[Problem]) -> tuple[str, ...]:
 def _cut_short(finding: Finding) -> _Text:
     problems: tuple[Problem, ...] = finding.figures["problems"]
     return f"{cut_short_text(problems)}.", cut_short_details(problems)
+
+
+def _several(finding: Finding) -> _Text:
+    problems: tuple[Problem, ...] = finding.figures["problems"]
+    text = "Several processes write the same series and nothing tells them apart: no count of theirs is more than an interval."
+    return text, cut_short_details(problems)
 
 
 def _problem(finding: Finding) -> _Text:
@@ -482,6 +490,7 @@ TEXTS: dict[str, Callable[[Finding], _Text]] = {
     "short": _short,
     "uncovered": _uncovered,
     "cut_short": _cut_short,
+    "several_processes": _several,
     "problem": _problem,
     "more_problems": _more_problems,
     "data_clean": _clean,

@@ -44,6 +44,7 @@ __all__ = [
     "left_text",
     "problem_rows",
     "rule_rows",
+    "shared_text",
     "side_text",
     "understood_text",
     "wait_columns",
@@ -97,11 +98,26 @@ def left_count(exported: Exported) -> int:
 
 
 def left_text(exported: Exported) -> str:
-    """Return how much was not understood, in one line."""
-    left = left_count(exported)
-    if left == 1:
-        return "1 sample, line or record was left out"
-    return f"{count(left)} samples, lines or records were left out" if left else "everything was understood"
+    r"""Return how much was not understood, in one line: what was left out, words that are none of the rule's, unknown labels.
+
+    >>> from horde_policy.imports.read import read_exports
+    >>> from horde_policy.review.exported import exported_from
+    >>> text = b'horde_text_free_allowance_decisions{horde_outcome="x",colour="b"} 5 1790000000000\nup 1 1790000000000\n'
+    >>> left_text(exported_from(read_exports(text)))
+    '1 sample, line or record was left out, 1 sample has a word that is none of the rule, 1 label is not known'
+    """
+    files = () if exported.report is None else exported.report.files
+    found = (
+        (left_count(exported), "sample, line or record was left out", "samples, lines or records were left out"),
+        (
+            sum(word.count for file in files for word in file.words),
+            "sample has a word that is none of the rule",
+            "samples have words that are none of the rule",
+        ),
+        (len({label for file in files for label in file.labels}), "label is not known", "labels are not known"),
+    )
+    told = [f"{count(many)} {one if many == 1 else more}" for many, one, more in found if many]
+    return ", ".join(told) or "everything was understood"
 
 
 FILE_COLUMNS: Final = (
@@ -362,6 +378,20 @@ def what_if_rows(answer: WhatIf) -> list[Row]:
     ]
     undecided = {"outcome": "not decided by the buckets", "before": NOT_REPORTED, "after": bounds_text(answer.undecided)}
     return [*rows, Row(id="undecided", cells=undecided)]
+
+
+def shared_text(both: Bounds) -> str | None:
+    """Return what it means that both sides of a comparison hold the same decisions; null where they do not.
+
+    >>> shared_text(Bounds(23_046, 23_046))
+    '23,046 decisions are on both sides, so the sides are not independent: the intervals of the differences do not hold'
+    """
+    if both.high <= 0:
+        return None
+    are = "decision is" if both == Bounds(1, 1) else "decisions are"
+    return (
+        f"{bounds_text(both)} {are} on both sides, so the sides are not independent: the intervals of the differences do not hold"
+    )
 
 
 def side_text(exported: Exported) -> str:

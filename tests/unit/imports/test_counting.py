@@ -8,6 +8,10 @@ import pytest
 
 from horde_policy.imports import Mapping, read_exports
 from horde_policy.imports.mapping import mapping_of
+from horde_policy.review.exported import exported_from
+from horde_policy.review.findings import review_week
+from horde_policy.settings import AllowanceSettings
+from horde_policy.views.finding_text import finding_text
 from tests.unit.imports.writing import (
     DECISIONS,
     QUEUE,
@@ -282,6 +286,25 @@ class TestDelta:
         assert intervals(imported) == [(0, 60, "free", 5, 5), (60, 120, "free", 7, 7), (240, 300, "free", 2, 2)]
         assert imported.report.uncovered_s == 120
         assert "uncovered" in codes(imported)
+
+    def test_time_that_several_processes_lack_is_named_as_a_sum(self) -> None:
+        lost = {"a": (120, 180), "b": (180, 240, 300)}
+        lines = [
+            otlp(number(5, at - 60, at, outcome="free"), temporality=1, resource={"service.instance.id": instance})
+            for instance in lost
+            for at in range(60, 600, 60)
+            if at not in lost[instance]
+        ]
+        imported = read_exports(b"".join(lines))
+        assert {one.instance: one.lost_s for one in imported.report.instances} == {'instance="a"': 120, 'instance="b"': 180}
+        (said,) = (problem.text for problem in imported.problems if problem.code == "uncovered")
+        assert said.startswith("no export covers 300 s, added up over 2 processes; the most of one is 180 s, of 'instance=\"b\"'")
+        week = review_week(exported_from(imported), AllowanceSettings())
+        (text,) = (finding_text(one).sentence for one in week.findings if one.code == "uncovered")
+        assert (
+            text
+            == "No export covers 5 min, added up over 2 processes, 27.8 % of the range for each: what was counted then is lost."
+        )
 
     def test_what_was_counted_before_the_first_export_is_apart(self) -> None:
         lines = [

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from horde_policy.imports import Imported, read_exports
-from tests.unit.imports.writing import DECISIONS, codes, exposition, labels, matrix
+from tests.unit.imports.writing import DECISIONS, T0, codes, exposition, labels, matrix
 
 BUSY = (3.0, 1.0, 0.5, 0.1, 0.05, 0.02, 0.01, 0.005)
 QUIET = (0.3, 0.1, 0.05, 0.02, 0.01, 0.005)
@@ -94,3 +94,46 @@ def test_in_coarse_steps_the_counts_lack_and_that_is_said(seed: int, step_s: int
     low, high = total(imported)
     assert 0.6 * made.truth < low <= high <= made.truth
     assert "too_coarse" in codes(imported)
+
+
+def restarted(seed: int, hours: int) -> tuple[dict[int, list[tuple[int, int]]], int]:
+    """A plain process of sixty series that restarts once: each is written every minute from its first count on; and the truth."""
+    rng = random.Random(seed)
+    chances = [0.12 * rng.random() ** 3 for _ in range(60)]
+    restart = rng.randrange(hours * 20, hours * 40)
+    held: dict[int, int] = {}
+    written: dict[int, list[tuple[int, int]]] = {}
+    truth = 0
+    for minute in range(hours * 60):
+        if minute == restart:
+            held = {}
+        for number, chance in enumerate(chances):
+            if rng.random() < chance:
+                held[number] = held.get(number, 0) + 1
+                truth += 1
+        for number, value in held.items():
+            written.setdefault(number, []).append((60 * minute, value))
+    return written, truth
+
+
+def long_form(written: dict[int, list[tuple[int, int]]], step_s: int) -> bytes:
+    lines = ['"Time","__name__","instance","n","Value"']
+    rows = sorted((at, number, value) for number, of in written.items() for at, value in of if at % step_s == 0)
+    lines += [f"{T0 + at}000,{DECISIONS},a,{number},{value}" for at, number, value in rows]
+    return "\r\n".join([*lines, ""]).encode()
+
+
+@pytest.mark.parametrize(("form", "step_s", "hours"), [("long", 60, 24), ("long", 300, 24), ("long", 900, 24), ("grid", 60, 12)])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_restart_of_a_process_whose_series_are_born_one_by_one_is_one_restart(
+    seed: int, form: str, step_s: int, hours: int
+) -> None:
+    written, truth = restarted(seed, hours)
+    made = Collected(truth, {number: [(float(at), float(value)) for at, value in of] for number, of in written.items()})
+    imported = read_exports(long_form(written, step_s) if form == "long" else made.grid(step_s, hours))
+    (process,) = imported.report.instances
+    assert len(process.restarts) == 1
+    assert process.own_restarts == 0
+    assert not {"forgotten", "too_coarse"} & codes(imported)
+    low, high = total(imported)
+    assert 0.97 * truth <= low == high <= truth  # what was counted since the last look before the restart is not in the data

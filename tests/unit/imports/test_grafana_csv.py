@@ -117,6 +117,14 @@ class TestGrafana:
         assert buckets(read_exports(text.encode())) == {(0.0, 60.0): (1, 1), (60.0, 300.0): (2, 2), (300.0, inf): (1, 1)}
 
 
+@pytest.mark.parametrize("separator", [",", ";", "\t", "|", " "])
+@pytest.mark.parametrize("end", ["\r\n", "\n"])
+def test_the_separator_that_the_first_line_names_is_taken_whatever_it_is(separator: str, end: str) -> None:
+    title = '"horde_text_free_allowance_decisions{horde_outcome=""free""}"'
+    lines = [f"sep={separator}", f'"Time"{separator}{title}', *(f"17900000{at:02}000{separator}{at}" for at in (0, 60))]
+    assert outcomes(read_exports((end.join(lines) + end).encode())) == {"free": (60, 60)}
+
+
 @pytest.mark.parametrize(("short", "expected"), [(2, {"short_row"}), (3, {"short_row", "truncated"})])
 def test_a_row_that_is_too_short_ends_the_file_only_where_it_is_the_last(short: int, expected: set[str]) -> None:
     series = 'horde_text_free_allowance_decisions_total{horde_outcome="free"}'

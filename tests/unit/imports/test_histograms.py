@@ -1,12 +1,16 @@
 """Growth of native histograms whose resolution changes, against the waits themselves."""
 
 import math
+from math import inf
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from horde_policy.imports import read_exports
 from horde_policy.imports.histograms import exponential_bins, grown_bins
+from tests.unit.imports.writing import QUEUE, buckets, classic, exponential, exposition, histogram, otlp
 
 WAITS = st.lists(st.floats(0.001, 5000.0), max_size=40)
 
@@ -55,3 +59,29 @@ def test_nothing_grew_between_equal_states(waits: list[float], scale: int) -> No
 
 def test_buckets_that_do_not_fit_a_number_are_infinite() -> None:
     assert exponential_bins(0, 0, 0.0, 1023, [1]) == [2.0**1023, math.inf, 1.0]
+
+
+def _with_count(count: int) -> list[tuple[str, bytes]]:
+    """Exports of a histogram whose buckets hold 6, and whose count says this, in each form that has both."""
+    point = histogram([1, 2, 3], [60, 300], 900.0, 0, 60) | {"count": str(count)}
+    wait = "horde.text.queue_wait_seconds"
+    native = exponential(1, 11, [2, 4], 0, 60) | {"count": str(count)}
+    rows = [*classic(QUEUE, {60.0: 0, 300.0: 0, inf: 0}, 0.0, 0), *classic(QUEUE, {60.0: 1, 300.0: 2, inf: 3}, 900.0, 60)]
+    rows[-2] = (rows[-2][0], rows[-2][1], float(count))
+    return [
+        ("cumulative", otlp(point, kind="histogram", name=wait, unit="s")),
+        ("delta", otlp(point, kind="histogram", temporality=1, name=wait, unit="s")),
+        ("exponential", otlp(native, kind="exponentialHistogram", name=wait, unit="s")),
+        ("text", exposition(rows)),
+    ]
+
+
+@pytest.mark.parametrize("form", range(4), ids=[name for name, _ in _with_count(6)])
+@pytest.mark.parametrize(("count", "told"), [(6, False), (99, True), (0, True)])
+def test_a_count_that_is_not_what_the_buckets_hold_is_told(form: int, count: int, told: bool) -> None:
+    _, content = _with_count(count)[form]
+    imported = read_exports(content)
+    assert sum(high for _, high in buckets(imported).values()) == 6
+    found = [problem.text for problem in imported.problems if problem.code == "count_and_buckets"]
+    said = f"histograms say that they counted {count}, and their buckets hold 6: what the buckets hold is used"
+    assert found == ([said] if told else [])

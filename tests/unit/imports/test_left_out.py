@@ -8,7 +8,25 @@ import pytest
 from horde_policy.errors import ReadingCancelled
 from horde_policy.imports import read_exports
 from horde_policy.imports.unpack import ExportFile
+from horde_policy.review.exported import exported_from
+from horde_policy.views.review_tables import left_rows, left_text
 from tests.unit.imports.writing import PLAIN
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ('{horde_outcome="free"} 9 1790000120000', "everything was understood"),
+        ('{horde_outcome="x"} 9 1790000120000', "1 sample has a word that is none of the rule"),
+        ('{horde_outcome="free",colour="red"} 9 1790000120000', "1 label is not known"),
+        ('{horde_outcome="free"} x', "1 sample, line or record was left out"),
+    ],
+)
+def test_everything_was_understood_only_where_nothing_is_listed(line: str, told: str) -> None:
+    exported = exported_from(read_exports(PLAIN + f"horde_text_free_allowance_decisions{line}\n".encode()))
+    assert left_text(exported) == told
+    assert (left_rows(exported) == []) == (told == "everything was understood")
+
 
 LINE = b'horde_text_free_allowance_decisions{horde_outcome="refused"} '
 OTHER = LINE + b"1 1790000000000\n" + LINE + b"8 1790000060000\n"

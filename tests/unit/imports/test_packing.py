@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import zstandard
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.metrics.v1.metrics_pb2 import AggregationTemporality
 
@@ -98,6 +99,23 @@ class TestPacking:
         imported = read_exports(content[:-5])
         assert outcomes(imported) == {"free": (5, 5)}
         assert "damaged" in codes(imported)
+
+    def test_a_request_without_metrics_is_as_silent_in_protobuf_as_in_json(self) -> None:
+        bare, scoped = ExportMetricsServiceRequest(), ExportMetricsServiceRequest()
+        bare.resource_metrics.add()
+        scoped.resource_metrics.add().scope_metrics.add().scope.name = "horde"
+        empty = [bare.SerializeToString(), scoped.SerializeToString()]
+        for records in ([*empty, *REQUESTS], [*REQUESTS, *empty]):
+            imported = read_exports(b"".join(len(one).to_bytes(4, "big") + one for one in records))
+            assert outcomes(imported) == {"free": (9, 9)}
+            assert codes(imported) == set()
+            assert imported.report.files[0].skipped == ()
+        lines = b'{"resourceMetrics":[]}\n{"resourceMetrics":[{"scopeMetrics":[{}]}]}\n'
+        assert codes(read_exports(OTLP_LINES + lines)) == set()
+        logs = ExportLogsServiceRequest()
+        logs.resource_logs.add().scope_logs.add().log_records.add(time_unix_nano=1, observed_time_unix_nano=2)
+        with_logs = read_exports(b"".join(len(one).to_bytes(4, "big") + one for one in (*REQUESTS, logs.SerializeToString())))
+        assert [one.reason for one in with_logs.report.files[0].skipped] == ["a record that is no request of metrics"]
 
 
 class TestBombs:

@@ -7,9 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from horde_policy.errors import InputError
-from horde_policy.review.decompose import COUNTED, DIMENSIONS, WORDS, compare, count_of, decompose, filtered, rate, total
+from horde_policy.review.decompose import COUNTED, DIMENSIONS, WORDS, compare, count_of, decompose, filtered, rate, shared, total
 from horde_policy.review.sampling import Bounds, difference, share_of
 from tests.unit.review.made import MONDAY, decision, decisions, hour
+from tests.unit.review.weeks import made_week
 
 word = {name: st.sampled_from([*words, None]) for name, words in WORDS.items()}
 row = st.fixed_dictionaries({**word, "low": st.integers(0, 40), "more": st.integers(0, 5), "hour": st.integers(0, 30)})
@@ -159,3 +160,14 @@ def test_a_cell_that_only_one_side_has_counts_nothing_on_the_other() -> None:
 def test_without_anything_on_one_side_nothing_is_compared() -> None:
     cells = compare(decisions(), decisions(decision(5)), ["outcome"])
     assert cells.select("first_n_high", "first_share_low", "difference_low").row(0) == (0, None, None)
+
+
+def test_what_both_sides_hold_is_the_same_process_over_the_same_time() -> None:
+    week = made_week(hours=48).decisions
+    cut = week["interval_end"].sort()[week.height // 2]
+    early, late = week.filter(pl.col("interval_end") <= cut), week.filter(pl.col("interval_end") > cut)
+    assert shared(early, late) == Bounds(0, 0)
+    assert shared(week, late) == total(late)
+    assert shared(week, week.with_columns(instance=pl.lit("another"))) == Bounds(0, 0)
+    assert shared(week, late.with_columns(count_low=pl.lit(0.0))) == Bounds(0, total(late).high)
+    assert shared(week, week.clear()) == Bounds(0, 0)

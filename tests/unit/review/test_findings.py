@@ -136,6 +136,18 @@ def test_an_export_that_ends_early_stands_before_everything_else() -> None:
     assert finding_text(two.findings[0]).sentence.startswith("2 exports end early")
 
 
+def test_series_of_several_processes_stand_before_what_they_seem_to_contradict() -> None:
+    mixed = Problem("interleaved", "(no labels)", "several processes write the same series")
+    made = replace(made_week(settings=AllowanceSettings(ceiling_tokens=2048)), problems=(mixed,))
+    week = review_week(made, DEFAULT)
+    assert [(finding.code, finding.severity) for finding in week.findings[:1]] == [("several_processes", "bad")]
+    assert week.findings[1].severity == "wrong"
+    text = finding_text(week.findings[0])
+    assert text.sentence.startswith("Several processes write the same series and nothing tells them apart")
+    assert text.details == ("(no labels): several processes write the same series.",)
+    assert not by_code(week, "problem")
+
+
 def test_the_verdict_answers_the_question_that_is_asked() -> None:
     made = made_week()
     strict, lax = (review_week(made, DEFAULT, question=Question(above=above, ratio=1.0)) for above in (0.0, 0.99))

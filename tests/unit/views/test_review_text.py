@@ -41,6 +41,7 @@ def weeks() -> list[Week]:
     special = decisions(decision(4, 9, outcome="funded", requester="anonymous", requested_size=">4096"))
     problems = tuple(Problem("p", f"file {number}", "is <b>broken</b>\x1b[2J") for number in range(25))
     problems += tuple(Problem("damaged", f"<b>{number}\x1b[2J", "the gzip packing ends early") for number in range(7))
+    problems += tuple(Problem("interleaved", f"<b>{number}\x1b[2J", "several processes write it") for number in range(7))
     odd = replace(
         NOTHING,
         decisions=pl.concat([broken, special]),
@@ -74,7 +75,9 @@ def test_sentences_are_whole_and_carry_their_figures(some_weeks: list[Week]) -> 
     for finding in (finding for week in some_weeks for finding in week.findings):
         text = finding_text(finding)
         for sentence in (text.sentence, *text.details):
-            assert sentence[0].isupper() or sentence[0].isdigit() or finding.code in {"problem", "cut_short"}, sentence
+            assert (
+                sentence[0].isupper() or sentence[0].isdigit() or finding.code in {"problem", "cut_short", "several_processes"}
+            ), sentence
             assert sentence.endswith("."), sentence
             for broken in ("None", "nan", "inf", "Bounds", "{", "}", "\x1b", "  "):
                 assert broken not in sentence, sentence

@@ -80,6 +80,24 @@ def test_two_ranges_compared(capsys: pytest.CaptureFixture[str], week_file: Path
     assert "points" in text
 
 
+@pytest.mark.parametrize(
+    ("ranges", "hours"),
+    [
+        (("--to", "2026-11-25", "--against-from", "2026-11-25"), 0),
+        (("--to", "2026-11-25", "--against-from", "2026-11-24"), 24),
+        (("--against-from", "2026-11-24"), 6 * 24),
+    ],
+)
+def test_decisions_on_both_sides_of_a_comparison_are_told(
+    capsys: pytest.CaptureFixture[str], week_file: Path, ranges: tuple[str, ...], hours: int
+) -> None:
+    document = answer(capsys, "decisions", str(week_file), *ranges, "--by", "outcome")
+    assert document["shared"] == [hours * 12, hours * 12]
+    main(["decisions", str(week_file), "--against", str(week_file), *ranges, "--by", "outcome"])
+    said = capsys.readouterr().err
+    assert ("decisions are on both sides, so the sides are not independent" in said) == (hours > 0)
+
+
 def test_the_settings_in_force_decide_what_is_impossible(capsys: pytest.CaptureFixture[str], week_file: Path) -> None:
     document = answer(capsys, "decisions", str(week_file), "--set", "ceiling_tokens=2048")
     assert "allowance_out_of_range" in {cell["code"] for cell in document["cells"]}
