@@ -55,7 +55,9 @@ def port_taken(port: int, address: str) -> str:
         with socket.create_server((address, port), family=socket.AF_INET6 if ":" in address else socket.AF_INET):
             return ""
     except (OSError, OverflowError) as error:
-        return f"The dashboard was not started: port {port} cannot be listened on ({error}); choose another with --port."
+        return (
+            f"The dashboard was not started: port {port} cannot be listened on ({error}); choose another, as PORT=9000 make run."
+        )
 
 
 def main() -> int:

@@ -39,7 +39,7 @@ from horde_policy.views.exports import to_csv
 from horde_policy.views.review_exports import decision_headings, stamp_of
 from horde_policy.views.review_tables import shared_text
 from horde_policy.views.review_words import DIMENSION_WORDS, bounds_text, share_range_text, word_text
-from horde_policy.views.text import NOT_REPORTED, count, ratio
+from horde_policy.views.text import NOT_REPORTED, count, ratio, signed_points
 
 __all__ = ["register"]
 
@@ -263,7 +263,7 @@ def _print_comparison(rows: pl.DataFrame, by: list[str]) -> None:
     def points(low: float | None, high: float | None) -> str:
         if low is None or high is None:
             return NOT_REPORTED
-        return f"{low * 100:+.1f}" if low == high else f"{low * 100:+.1f} to {high * 100:+.1f}"
+        return signed_points(low, high)
 
     print_rows(
         [
@@ -297,7 +297,7 @@ def _print_comparison(rows: pl.DataFrame, by: list[str]) -> None:
 def _print_what_if(answer: WhatIf) -> None:
     changed = answer.changed
     share = "nothing was counted" if answer.undecided_share is None else f"{ratio(answer.undecided_share)} undecided"
-    print(f"\nwith ceiling {changed.ceiling_tokens} and floor {changed.floor_tokens}, waits as they were ({share}):")
+    print(f"\nwith ceiling {changed.ceiling_tokens:,} and floor {changed.floor_tokens:,}, waits as they were ({share}):")
     print_rows(
         [("outcome", False), ("counted", True), ("then", True)],
         [(name, bounds_text(answer.before[name]), bounds_text(after)) for name, after in answer.after.items()],

@@ -1,6 +1,7 @@
 """The board of the Overview: its table, what its filters hide, and its exports."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import streamlit as st
 
@@ -36,6 +37,8 @@ def show_board(opened: Opened, sparks: Mapping[str | None, Cell]) -> None:
     """
     state, board = opened.state, opened.board
     rows = board.groups if state.grouped else board.rows
+    if state.wall and state.sort == ViewState().sort:
+        state = replace(state, sort="allowance")  # a screen has room for few: those with the least first
     shown = overview.shown_rows(rows, state)
     links = address.links(state)
     show_grid(

@@ -78,6 +78,9 @@ def _ledger() -> OtherSource:
     return OtherSource(name=file.name, kind="ledger", page="Budget", state="ready", at=at)
 
 
+KEPT_SWEEPS = "Sweeps kept here"
+
+
 def _sweeps() -> OtherSource:
     configured = bool(os.environ.get(SWEEPS_SETTING, "").strip())
     folder = sweeps_folder()
@@ -86,10 +89,10 @@ def _sweeps() -> OtherSource:
         kept = [file for file in folder.iterdir() if file.is_file()] if folder.exists() else []
     except OSError as error:
         trouble = f"It cannot be read: {error.strerror}."
-        return OtherSource(name=folder.name, kind="sweeps", page="Sweep", state="cannot be read", trouble=trouble, wrong=True)
+        return OtherSource(name=KEPT_SWEEPS, kind="sweeps", page="Sweep", state="cannot be read", trouble=trouble, wrong=True)
     state = "nothing is kept yet" if not kept else "1 file is kept" if len(kept) == 1 else f"{len(kept):,} files are kept"
     at = max((time for file in kept if (time := _written(file)) is not None), default=None)
-    return OtherSource(name=folder.name, kind="sweeps", page="Sweep", state=state, at=at, trouble=need)
+    return OtherSource(name=KEPT_SWEEPS, kind="sweeps", page="Sweep", state=state, at=at, trouble=need)
 
 
 def _written(path: Path) -> datetime | None:

@@ -39,8 +39,8 @@ def show_firing(opened: Opened, found: history.Past | str) -> None:
     alerts = () if isinstance(found, str) else found.firing()
     if isinstance(found, str) or not alerts:
         return
-    rows = past.alert_rows(alerts, found.last, address.links(opened.state).elsewhere)
-    with st.expander(past.firing_line(alerts, found.last), icon=":material/notifications_active:"):
+    rows = past.alert_rows(alerts, found.first, found.last, address.links(opened.state).elsewhere)
+    with st.expander(past.firing_line(alerts, found.first, found.last), icon=":material/notifications_active:"):
         alt = "Alerts that fire, with since when"
         show_grid(past.ALERT_COLUMNS, rows, key="overview.firing", alt=alt, here="overview", target="model")
 
@@ -109,10 +109,13 @@ def show_changes(opened: Opened, found: history.Past | str) -> None:
         past.change_rows(changes, address.links(opened.state).elsewhere),
         key="overview.changes",
         alt="Models that changed over the range, the gravest first, with what accounts for it",
-        empty="No model's state, allowance or largest free request changed.",
+        empty="At the end of the range every model's state, allowance and largest free request are what they were at its start.",
         here="overview",
         target="model",
     )
+    dips = past.dips_sentence(found.trends(tuple(opened.board.by_model)))
+    if dips is not None:
+        st.caption(dips)
     noted, trouble = history.annotations()
     if trouble is not None:
         st.warning(escape_markdown(f"The annotations cannot be shown: {trouble}"), icon=":material/sticky_note_2:")
@@ -160,6 +163,9 @@ def show_trend(opened: Opened, detail: ModelDetail, found: history.Past | str) -
         st.caption(ZOOM, width="content")
         note = "Each poll of the range, with units, source, time and settings."
         offer_csv(opened, "model.trend", lambda: past.trend_export(frame, models), TREND_ROWS, note)
+    missing = past.earlier_missing(found.shown, found.first)
+    if missing is not None:
+        st.caption(missing)
     if opened.state.to_at is not None:
         _show_past_tiles(opened, detail, found)
 

@@ -21,7 +21,7 @@ from horde_policy.views.review_words import (
     size_text,
     word_text,
 )
-from horde_policy.views.text import NOT_REPORTED, age, count, ratio, seconds, tokens, visible
+from horde_policy.views.text import NOT_REPORTED, age, count, ratio, seconds, signed_points, tokens, visible
 
 __all__ = [
     "LINK_WORDS",
@@ -262,14 +262,10 @@ def _undecided(around: Mapping[str, Bounds], mark: str) -> str:
 
 
 def _apart(counts: Bounds, sampling: Bounds) -> str:
-    def points(share: float) -> str:
-        return f"{share * 100:+.1f}"
-
-    known = points(counts.low) if counts.exact else f"{points(counts.low)} to {points(counts.high)}"
+    known = signed_points(counts.low, None if counts.exact else counts.high)
+    sampled = f"{signed_points(sampling.low)} to {signed_points(sampling.high)}"
     repeats = "" if sampling.low > 0 or sampling.high < 0 else ", so another week may show it otherwise"
-    return (
-        f"Measured less estimated: {known} percentage points (95 %: {points(sampling.low)} to {points(sampling.high)}){repeats}."
-    )
+    return f"Measured less estimated: {known} percentage points (95 %: {sampled}){repeats}."
 
 
 def _funded(finding: Finding) -> _Text:

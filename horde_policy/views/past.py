@@ -25,6 +25,8 @@ __all__ = [
     "behind",
     "change_rows",
     "changes_title",
+    "dips_sentence",
+    "earlier_missing",
     "firing_line",
     "marks_within",
     "noted_rows",
@@ -56,15 +58,15 @@ ALERT_COLUMNS: Final = [
 ]
 
 
-def alert_rows(alerts: Sequence[Alert], now: datetime, link: Callable[..., str]) -> list[grid.Row]:
-    """Return a row an alert that fires, with since when; ``now`` is the history's last poll."""
+def alert_rows(alerts: Sequence[Alert], first: datetime, now: datetime, link: Callable[..., str]) -> list[grid.Row]:
+    """Return a row an alert that fires, with since when; ``first`` and ``now`` are the history's first and last poll."""
     return [
         grid.Row(
             id=f"{alert.rule} {alert.model}",
             cells={
                 "model": grid.name_cell(alert.model) if alert.model is not None else {"text": "the source as a whole"},
                 "rule": ALERTS[alert.rule],
-                "since": {"text": instant(alert.since), "sub": f"for {age((now - alert.since).total_seconds())}"},
+                "since": {"text": instant(alert.since), "sub": _lasting(alert, first, now)},
             },
             query=None if alert.model is None else link(models=(alert.model,)),
         )
@@ -72,18 +74,26 @@ def alert_rows(alerts: Sequence[Alert], now: datetime, link: Callable[..., str])
     ]
 
 
-def firing_line(alerts: Sequence[Alert], now: datetime) -> str:
+def _lasting(alert: Alert, first: datetime, now: datetime) -> str:
+    """Return how long it has fired: what held at the history's first poll may have held before."""
+    least = "at least " if alert.since <= first else ""
+    return f"for {least}{age((now - alert.since).total_seconds())}"
+
+
+def firing_line(alerts: Sequence[Alert], first: datetime, now: datetime) -> str:
     """Return what fires in one line, the gravest with since when, for the title of what folds the list (Markdown).
 
     >>> from datetime import UTC
     >>> at = datetime(2026, 11, 29, tzinfo=UTC)
     >>> firing = [Alert(rule="at_floor", model=name, since=at) for name in "abcd"]
-    >>> print(firing_line(firing, at + timedelta(hours=2)))
+    >>> print(firing_line(firing[:1], at, at + timedelta(hours=2)))
+    **1 alert fires**: a at the floor for at least 2 h 0 min
+    >>> print(firing_line(firing, at - timedelta(hours=1), at + timedelta(hours=2)))
     **4 alerts fire**: a at the floor for 2 h 0 min · b at the floor for 2 h 0 min · c at the floor for 2 h 0 min · 1 more
     """
     told = [
         f"{'the source' if alert.model is None else shortened(visible(alert.model), 40)} {ALERTS[alert.rule]} "
-        f"for {age((now - alert.since).total_seconds())}"
+        f"{_lasting(alert, first, now)}"
         for alert in alerts[:ALERTS_NAMED]
     ]
     if len(alerts) > ALERTS_NAMED:
@@ -185,6 +195,49 @@ def _worker_text(worker: WorkerChange) -> str:
     return f"{name} {KINDS[worker.kind]} ({sign}{speed(abs(moved))} tok/s)"
 
 
+DIPS_NAMED: Final = 3
+"""So many models that fell and came back are named; the Model page has each one's line."""
+
+
+def dips_sentence(trends: Mapping[str, pl.DataFrame]) -> str | None:
+    """Return which models stood lower within the range than at both its ends, the deepest first (Markdown); null if none did.
+
+    What is told beside it compares the ends, and so has nothing of a fall that is over.
+
+    Parameters
+    ----------
+    trends
+        Model → frame :data:`horde_policy.history.trend.TREND_ROWS`.
+
+    >>> from datetime import UTC
+    >>> polls = [datetime(2026, 11, 29, hour, tzinfo=UTC) for hour in (8, 9, 10)]
+    >>> fell = pl.DataFrame({"at": polls, "allowance_tokens": [4096, 512, 4000]})
+    >>> rose = pl.DataFrame({"at": polls, "allowance_tokens": [512, 4096, 512]})
+    >>> print(dips_sentence({"a": fell, "b": rose}))
+    In between, 1 model stood lower than at either end: **a** at 512 from 29 Nov 2026 09:00:00 UTC.
+    >>> dips_sentence({"b": rose}) is None
+    True
+    """
+    found = []
+    for model, frame in trends.items():
+        known = frame.drop_nulls("allowance_tokens")
+        if known.height < 3:
+            continue
+        values = known["allowance_tokens"]
+        lowest = int(values.min())  # type: ignore[arg-type]
+        depth = min(int(values[0]), int(values[-1])) - lowest
+        if depth > 0:
+            found.append((-depth, model, lowest, known["at"][int(values.arg_min() or 0)]))
+    if not found:
+        return None
+    named = [
+        f"**{escape_markdown(shortened(visible(model), 40))}** at {count(lowest)} from {instant(at)}"
+        for _, model, lowest, at in sorted(found)[:DIPS_NAMED]
+    ]
+    more = f"; {count(len(found) - DIPS_NAMED)} more" if len(found) > DIPS_NAMED else ""
+    return f"In between, {count_of(len(found), 'model')} stood lower than at either end: {', '.join(named)}{more}."
+
+
 # --- annotations ------------------------------------------------------------------------------------------------------------
 
 NOTED_COLUMNS: Final = [
@@ -243,6 +296,23 @@ def behind(frames: Mapping[str, pl.DataFrame]) -> list[Behind]:
         for word, by, dash in EARLIER
         if word in frames and frames[word].height
     ]
+
+
+def earlier_missing(shown: Range, first: datetime) -> str | None:
+    """Return which earlier lines a trend lacks because the history begins too late; null if none.
+
+    >>> from datetime import UTC
+    >>> end = datetime(2026, 11, 29, tzinfo=UTC)
+    >>> earlier_missing(Range(end - timedelta(hours=1), end), end - timedelta(days=3))
+    'The week before is not drawn: the history begins 26 Nov 2026 00:00:00 UTC.'
+    >>> earlier_missing(Range(end - timedelta(hours=1), end), end - timedelta(days=8)) is None
+    True
+    """
+    lacking = [word for word, by, _ in EARLIER if shown.end - shown.start <= by and shown.start - by < first]
+    if not lacking:
+        return None
+    told = " and ".join(lacking)
+    return f"{told[:1].upper()}{told[1:]} {'is' if len(lacking) == 1 else 'are'} not drawn: the history begins {instant(first)}."
 
 
 def states_over(trends: Mapping[str, pl.DataFrame], most: int = MOST_STATES) -> pl.DataFrame:

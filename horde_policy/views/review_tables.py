@@ -22,7 +22,7 @@ from horde_policy.views.review_words import (
     span_text,
     word_text,
 )
-from horde_policy.views.text import NOT_REPORTED, count, instant, seconds, shortened
+from horde_policy.views.text import NOT_REPORTED, count, instant, seconds, shortened, signed_points
 
 __all__ = [
     "FILE_COLUMNS",
@@ -288,7 +288,7 @@ def _points(row: Mapping[str, Any], what: str) -> str:
     low, high = row[f"{what}_low"], row[f"{what}_high"]
     if low is None or high is None:
         return NOT_REPORTED
-    return f"{low * 100:+.1f}" if low == high else f"{low * 100:+.1f} to {high * 100:+.1f}"
+    return signed_points(low, high)
 
 
 # --- waits ------------------------------------------------------------------------------------------------------------------

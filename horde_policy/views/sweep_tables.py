@@ -110,9 +110,7 @@ def rests_on(sweep: Sweep, judgement: Judgement) -> list[tuple[str, str]]:
     stamp, rows = sweep.stamp, judgement.rows
     times = base_load_of(stamp)
     loads = sorted(rows["load"].unique().to_list())
-    load = ", ".join(f"{value:g}" for value in loads) + (
-        f" (1 is the traffic laid over itself {times:g} times)" if times != 1 else ""
-    )
+    load = ", ".join(f"{value:g}" for value in loads) + (f" × the traffic laid over itself {times:g} times" if times != 1 else "")
     busy = sorted(rows["utilisation"].drop_nulls().unique().to_list())
     if busy:
         load += (
@@ -124,8 +122,8 @@ def rests_on(sweep: Sweep, judgement: Judgement) -> list[tuple[str, str]]:
     made_up = [
         word
         for held, word in (
-            (stamp.get("synthetic"), "traffic or fleet synthetic"),
-            (times * max(loads) > 1, "a synthetic load of copies"),
+            (stamp.get("synthetic"), "traffic, fleet or both"),
+            (times * max(loads) > 1, "copies that make the load"),
             (stamp.get("reconstruction"), "a reconstruction from counts"),
         )
         if held

@@ -241,6 +241,17 @@ def ratio(share: float | None) -> str:
     return f"{percent:.0f} %" if percent in (0, 100) else f"{percent:.1f} %"
 
 
+def signed_points(low: float, high: float | None = None) -> str:
+    """Return a difference of shares in percentage points, with its sign; two ends as a range.
+
+    >>> signed_points(-0.0171), signed_points(0.197), signed_points(0.1, 0.1), signed_points(-0.1, 0.2)
+    ('−1.7', '+19.7', '+10.0', '−10.0 to +20.0')
+    """
+    if high is not None and high != low:
+        return f"{signed_points(low)} to {signed_points(high)}"
+    return f"{low * 100:+.1f}".replace("-", "−")
+
+
 def range_text(low: float | None, high: float | None) -> str:
     """Return a range of tokens, or its one value where both ends agree; an unknown end reads as not reported.
 

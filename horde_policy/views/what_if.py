@@ -80,6 +80,9 @@ def move_sentence(move: Move, fleet: Fleet) -> str:
 
     >>> move_sentence(Move(queue_change_tokens=2500), Fleet((), None, None, AllowanceSettings()))
     'With 2,500 tokens more queued'
+    >>> tried = Move(settings=AllowanceSettings(floor_tokens=1024, wait_floor_s=240))
+    >>> move_sentence(tried, Fleet((), None, None, AllowanceSettings()))
+    'With floor 1,024, with floor wait 240 s'
     """
     parts = []
     if move.queue_change_tokens:
@@ -93,7 +96,8 @@ def move_sentence(move: Move, fleet: Fleet) -> str:
         )
     if move.settings is not None:
         parts += [
-            f"with {name.removeprefix('try_').replace('_', ' ')} {getattr(move.settings, setting):g}"
+            f"with {name.removeprefix('try_').replace('_', ' ')} "
+            f"{(seconds if setting.endswith('_s') else count)(getattr(move.settings, setting))}"
             for name, setting in TRIED_PARAMETERS.items()
             if getattr(move.settings, setting) != getattr(fleet.settings, setting)
         ]

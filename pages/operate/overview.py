@@ -15,7 +15,7 @@ banner = overview_words.banner_text(pulse)
 if banner:
     st.warning(banner, icon=":material/construction:")
 introduction = overview_words.introduction(board.settings, demo=opened.snapshot.source_kind == "demo")
-if not opened.state.step:
+if not opened.state.step and not opened.state.wall:
     st.markdown(introduction)
 st.title(overview_words.headline(board), anchor=False)
 words = " ".join([*([introduction] if opened.state.step else []), *overview_words.explanations(board)])
@@ -23,7 +23,7 @@ words = " ".join([*([introduction] if opened.state.step else []), *overview_word
 above = st.container()
 board_itself = st.container()
 with st.container() if opened.state.step else above:
-    if words:
+    if words and not opened.state.wall:
         st.caption(words)
     show_offers(opened)
     tiles = overview.pulse_tiles(pulse, opened.status, ticking=opened.state.refresh_s > 0)

@@ -74,7 +74,7 @@ def test_a_worker_added_and_settings_tried_from_a_link(app: NewApp) -> None:
     assert shown.test.select_slider(key="model.add").value == 333, "a value that is no step of the slider stays"
     assert shown.test.selectbox(key="model.add_size").value == 1000
     assert shown.test.number_input(key="model.try_ceiling").value == 8192
-    assert "With one more worker of 333 tok/s that takes up to 1,000 tokens, with ceiling 8192, with full wait 30" in text_of(
+    assert "With one more worker of 333 tok/s that takes up to 1,000 tokens, with ceiling 8,192, with full wait 30 s" in text_of(
         shown
     )
 

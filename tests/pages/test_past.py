@@ -106,6 +106,7 @@ def test_the_model_page_has_the_trend_the_day_before_the_gap_and_the_trail(app: 
     lines = lines_of(shown)
     assert {"this range", "the day before", "over the range"} <= set(lines)
     assert "the week before" not in lines, "the history does not go back that far"
+    assert any(str(caption.value).startswith("The week before is not drawn: ") for caption in shown.test.caption)
     wide = app().open("model", source=SOURCE, m=made_history.model, range="7d")
     wide.assert_well()
     assert None in lines_of(wide)["this range"]["y"], "a gap is never drawn over"
@@ -173,3 +174,10 @@ def test_figures_as_of_an_instant_that_was_not_recorded_say_so(where: str, app: 
         assert f"{polls[19]:%Y-%m-%d %H:%M:%S} UTC" in told[0]
     if where == "end":
         assert f"the last poll is of {polls[-1]:%Y-%m-%d %H:%M:%S} UTC" in told[0]
+
+
+def test_a_fall_that_is_over_is_told_beside_what_changed_between_the_ends(app: NewApp) -> None:
+    shown = app().open(range="7d")
+    shown.assert_well()
+    (told,) = [str(caption.value) for caption in shown.test.caption if str(caption.value).startswith("In between, ")]
+    assert "stood lower than at either end: **" in told

@@ -24,7 +24,7 @@ def test_a_port_in_use_is_one_line_and_an_exit_code() -> None:
             assert ended.stdout == ""
             [line] = ended.stderr.splitlines()
             assert line.startswith(f"The dashboard was not started: port {port} cannot be listened on (")
-            assert line.endswith("); choose another with --port.")
+            assert line.endswith("); choose another, as PORT=9000 make run.")
 
 
 def test_a_port_that_there_cannot_be_is_said_too() -> None:

@@ -151,6 +151,7 @@ def _draw_range(figure: go.Figure, settings: AllowanceSettings, low_s: float, hi
         yanchor="bottom",
         yshift=8,
         font={"size": 12, "color": FAINT[mode]},
+        bgcolor=SURFACES[mode][0],  # a rule's line at that level would strike the words through
     )
 
 

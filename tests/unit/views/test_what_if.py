@@ -49,7 +49,7 @@ def test_an_added_worker_takes_the_size_it_is_said_to_at_the_context_asked() -> 
 def test_the_sentences_say_what_is_changed_and_what_comes_of_it() -> None:
     fleet = made_fleet()
     move = Move(queue_change_tokens=-600, lost=frozenset({"b"}), settings=SETTINGS.changed(wait_floor_s=600.0))
-    assert what_if.move_sentence(move, fleet) == "With 600 tokens fewer queued, without name of b, with floor wait 600"
+    assert what_if.move_sentence(move, fleet) == "With 600 tokens fewer queued, without name of b, with floor wait 10 min"
     now, then = measure(fleet, ("m",), 80), moved(fleet, ("m",), 80, Move(lost=frozenset({"b"})))
     assert (now.allowance_tokens, then.allowance_tokens) == (3648, 2304)
     sentence = what_if.moved_sentence(now, then)

@@ -63,7 +63,7 @@ def test_a_what_if(capsys: pytest.CaptureFixture[str], week_file: Path) -> None:
     assert answered["after"]["free"][0] > answered["before"]["free"][0]
     assert sum(row["count_low"] for row in answered["rows"]) == 2016
     text = output(capsys, "decisions", str(week_file), "--what-if", "floor_tokens=1024")
-    assert "with ceiling 4096 and floor 1024, waits as they were" in text
+    assert "with ceiling 4,096 and floor 1,024, waits as they were" in text
 
 
 def test_two_ranges_compared(capsys: pytest.CaptureFixture[str], week_file: Path) -> None:
