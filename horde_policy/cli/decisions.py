@@ -35,6 +35,7 @@ from horde_policy.review.exported import Exported
 from horde_policy.review.sampling import Bounds
 from horde_policy.review.whatif import WhatIf, what_if
 from horde_policy.settings import AllowanceSettings, settings_from_pairs
+from horde_policy.units import one_or_range
 from horde_policy.views.exports import to_csv
 from horde_policy.views.review_exports import decision_headings, stamp_of
 from horde_policy.views.review_tables import shared_text
@@ -263,7 +264,7 @@ def _print_comparison(rows: pl.DataFrame, by: list[str]) -> None:
     def points(low: float | None, high: float | None) -> str:
         if low is None or high is None:
             return NOT_REPORTED
-        return f"{low * 100:+.1f}" if low == high else f"{low * 100:+.1f} to {high * 100:+.1f}"
+        return one_or_range(f"{low * 100:+.1f}", f"{high * 100:+.1f}")
 
     print_rows(
         [

@@ -11,6 +11,7 @@ from horde_policy.errors import Problem
 from horde_policy.review.finding import Finding, Section
 from horde_policy.review.sampling import Bounds, Share
 from horde_policy.review.verdict import Verdict
+from horde_policy.units import one_or_range
 from horde_policy.views.review_words import (
     DIMENSION_WORDS,
     bounds_text,
@@ -207,8 +208,7 @@ def _allowance_moves(finding: Finding) -> _Text:
 
 
 def _tokens(bounds: Bounds) -> str:
-    low, high = tokens(bounds.low), tokens(bounds.high)
-    return low if low == high else f"{low} to {high}"
+    return one_or_range(tokens(bounds.low), tokens(bounds.high))
 
 
 def _allowance_agrees(finding: Finding) -> _Text:
@@ -265,7 +265,7 @@ def _apart(counts: Bounds, sampling: Bounds) -> str:
     def points(share: float) -> str:
         return f"{share * 100:+.1f}"
 
-    known = points(counts.low) if counts.exact else f"{points(counts.low)} to {points(counts.high)}"
+    known = one_or_range(points(counts.low), points(counts.high))
     repeats = "" if sampling.low > 0 or sampling.high < 0 else ", so another week may show it otherwise"
     return (
         f"Measured less estimated: {known} percentage points (95 %: {points(sampling.low)} to {points(sampling.high)}){repeats}."
