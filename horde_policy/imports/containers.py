@@ -19,7 +19,6 @@ from horde_policy.errors import InputError
 
 __all__ = [
     "NotARow",
-    "NotARow",
     "Sniffed",
     "csv_fault",
     "csv_rows",
