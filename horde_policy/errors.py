@@ -41,7 +41,7 @@ __all__ = [
 ]
 
 SHOWN_VALUE_CHARACTERS = 80
-WITHOUT_VALUE = ("is missing", "is not named", "must say", "must be given,", "needs", "has no")
+WITHOUT_VALUE = ("is missing", "is not named", "must say", "must be given,", "needs", "has no", "is not CSV")
 """How rules begin that nothing, and not a value, breaks."""
 
 

@@ -24,7 +24,7 @@ from horde_policy.policy.decision import Pool, decide
 from horde_policy.policy.request import Request
 from horde_policy.settings import AllowanceSettings
 from horde_policy.sources.dry_run import DryRunAnswer, DryRunClient
-from horde_policy.units import DEFAULT_MAX_CONTEXT_TOKENS
+from horde_policy.units import DEFAULT_MAX_CONTEXT_TOKENS, one_or_range
 
 __all__ = ["ONE_PROBE_EVERY_S", "Ours", "ProbePace", "ProbeResult", "Prober", "probe_folder", "why_different"]
 
@@ -237,8 +237,8 @@ def _agrees(answer: DryRunAnswer, ours: Ours | None) -> bool | None:
     """Tell whether both say the same; null where one says nothing about the allowance."""
     if ours is None or ours.outcome == "unknown" or answer.outcome not in ("free", "refused", "no_eligible_worker"):
         return None
-    if answer.outcome == "free" or ours.outcome == "free":
-        return answer.outcome == ours.outcome
+    if answer.outcome != ours.outcome:
+        return False  # kudos help against KudosUpfront and not against NoEligibleWorker (A19): no figure makes the two alike
     return answer.stated_tokens is None or answer.stated_tokens == ours.allowance_tokens
 
 
@@ -246,11 +246,11 @@ _ANSWERS = {
     "invalid": "The server takes no such request, whatever its allowance: see its sentence.",
     "maintenance": "The horde is in maintenance and decides nothing.",
     "bad_key": "The server does not take the anonymous key, so it says nothing of the allowance.",
-    "throttled": "The server was asked too often from this address and said nothing of the allowance.",
+    "throttled": "The server was asked too often from this address and said nothing of the allowance;",
     "too_many_prompts": "The anonymous account has too many requests waiting on this model; that is no allowance.",
     "server_error": "The server failed. A dry run of a model outside the server's reference list is known to end so.",
     "queued": "The server says that it queued this dry run, which it should not: tell its operators.",
-    "other": "The answer is none that is known.",
+    "not_understood": "A dry run is answered with a price in kudos, or with why not: this is neither, and says nothing.",
 }
 
 
@@ -262,6 +262,11 @@ def why_different(answer: DryRunAnswer, ours: Ours | None, snapshot: Snapshot | 
     reasons: list[str] = []
     if answer.outcome in _ANSWERS:
         reasons.append(_ANSWERS[answer.outcome])
+    if answer.outcome == "throttled":
+        asks = (
+            "does not say for how long to wait" if answer.retry_after_s is None else f"asks to wait {answer.retry_after_s:.0f} s"
+        )
+        reasons[-1] += f" it {asks}."
     if answer.rule == "old":
         reasons += _old_rule_reasons(answer, snapshot)
     if ours is None:
@@ -281,18 +286,32 @@ def _old_rule_reasons(answer: DryRunAnswer, snapshot: Snapshot | None) -> list[s
     performance = None if snapshot is None else snapshot.performance
     if performance is not None and None not in (performance.text_thread_count, performance.queued_text_requests):
         figure = old_rule_allowance(performance.text_thread_count or 0, performance.queued_text_requests or 0.0)
-        told.append(f"By that rule the public figures give {figure} tokens, beside the {answer.stated_tokens} that it states.")
+        beside = "" if answer.stated_tokens is None else f", beside the {answer.stated_tokens} that it states"
+        told.append(f"By that rule the public figures give {figure} tokens{beside}.")
     return told
+
+
+def _kudos_reasons(answer: DryRunAnswer, ours: Ours) -> list[str]:
+    """Return why one says that kudos would help and the other that they would not (A19)."""
+    if (answer.outcome, ours.outcome) == ("refused", "no_eligible_worker"):
+        told = "The server says that kudos would help, ours that they would not, since no online worker serves this request."
+        if answer.rule == "old":
+            return [f"{told} The previous rule refuses for kudos before it looks for a worker."]
+        return [f"{told} A server with an earlier rule refuses for kudos before it looks for a worker."]
+    if (answer.outcome, ours.outcome) == ("no_eligible_worker", "refused"):
+        return ["The server says that kudos do not help, since no online worker serves this request; ours that they would."]
+    return []
 
 
 def _reading_reasons(answer: DryRunAnswer, ours: Ours) -> list[str]:
     found = ours.measure
-    told = []
+    told = _kudos_reasons(answer, ours)
     low, high = found.allowance_at_high_tokens, found.allowance_at_low_tokens
     if answer.stated_tokens is not None and low is not None and high is not None and answer.rule != "old":
         within = "within" if low <= answer.stated_tokens <= high else "outside"
         told.append(
-            f"The public queue is a range, and so is our allowance: {low} to {high} tokens. What is stated lies {within} it."
+            f"Over the range that the public queue is, our allowance is {one_or_range(str(low), str(high))} tokens. "
+            f"What is stated lies {within} it."
         )
     if answer.outcome == "free" and ours.outcome != "free" and answer.rule is None:
         told.append(

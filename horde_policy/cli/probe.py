@@ -18,6 +18,7 @@ from horde_policy.sources.catalogue import CONTACT_SETTING
 from horde_policy.sources.dry_run import DryRunClient
 from horde_policy.sources.horde import client_agent, fetch_snapshot
 from horde_policy.units import DEFAULT_MAX_CONTEXT_TOKENS
+from horde_policy.views.text import count_of
 
 __all__ = ["register"]
 
@@ -100,14 +101,14 @@ _SAID = {None: "not comparable", True: "both say the same", False: "they differ"
 def _print(result: ProbeResult) -> None:
     out = console()
     answer, ours = result.answer, result.ours
-    stated = "" if answer.stated_tokens is None else f", states {answer.stated_tokens:,} tokens"
+    stated = "" if answer.stated_tokens is None else f", states {count_of(answer.stated_tokens, 'token')}"
     price = "" if answer.kudos is None else f", priced at {answer.kudos:g} kudos"
     out.print(safe(f"asked: {result.model}, {result.max_length:,} output tokens, context {result.max_context_length:,}"))
     out.print(safe(f"server: {answer.outcome} ({answer.status}{f', {answer.rc}' if answer.rc else ''}){stated}{price}"))
     if answer.message:
         out.print(safe(f"  {answer.message}"), soft_wrap=True)
     if ours is not None:
-        allowed = "not known" if ours.allowance_tokens is None else f"{ours.allowance_tokens:,} tokens"
+        allowed = "not known" if ours.allowance_tokens is None else count_of(ours.allowance_tokens, "token")
         out.print(safe(f"ours: {ours.outcome}, allowance {allowed}"))
         if ours.message:
             out.print(safe(f"  {ours.message}"), soft_wrap=True)

@@ -32,6 +32,7 @@ from horde_policy.review.sampling import Share
 from horde_policy.review.verdict import ABOVE, OVER_S, Verdict, funded_verdict
 from horde_policy.review.waits import distribution, mean_wait, of_kind, quantile, share_at_most
 from horde_policy.settings import AllowanceSettings
+from horde_policy.units import one_or_range
 from horde_policy.views.finding_text import POPULATIONS_DIFFER, funded_details, funded_sentence, no_funded_text
 from horde_policy.views.review_words import bounds_text, interval_text, quantile_text, share_text, word_text
 from horde_policy.views.text import NOT_REPORTED, seconds, tokens
@@ -166,8 +167,7 @@ def _print(
     print(POPULATIONS_DIFFER)
     mean = implied_mean_allowance(exported, settings)
     if mean is not None:
-        low, high = tokens(mean.tokens.low), tokens(mean.tokens.high)
-        known = low if low == high else f"{low} to {high}"
+        known = one_or_range(tokens(mean.tokens.low), tokens(mean.tokens.high))
         print(f"Mean allowance of requests with an eligible worker: {known} tokens.")
     print(no_funded_text(verdict) or funded_sentence(verdict))
     for detail in funded_details(verdict):
@@ -182,7 +182,7 @@ def _row(group: dict[str, Any], wanted: tuple[float, ...], full: float, floor: f
     return (
         named + who,
         bounds_text(group["n"]),
-        NOT_REPORTED if mean is None else seconds(mean.low) if mean.exact else f"{seconds(mean.low)} to {seconds(mean.high)}",
+        NOT_REPORTED if mean is None else one_or_range(seconds(mean.low), seconds(mean.high)),
         *(quantile_text(group["quantiles"][share]) for share in wanted),
         *(text for share in shares for text in (share_text(share), interval_text(share).removeprefix("95 %: "))),
     )

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from horde_policy.errors import InputError
+from horde_policy.imports.containers import csv_fault
 
 __all__ = ["ANNOTATION_KINDS", "Annotation", "parse_annotations", "read_annotations"]
 
@@ -100,7 +101,8 @@ def _csv_entries(content: str, name: str) -> list[tuple[str, Mapping[str, Any]]]
                 raise InputError("annotations", where, len(row), f"must have the header's {len(reader.fieldnames or ())} fields")
             entries.append((where, {field: text for field, text in row.items() if text.strip()}))
     except csv.Error as error:
-        raise InputError("annotations", f"{name}, line {reader.line_num}", "", f"is not CSV: {error}") from error
+        where = f"{name}, line {reader.reader.line_num}"  # the other one counts only what was read as a row
+        raise InputError("annotations", where, None, f"is not CSV: {csv_fault(error)}") from error
     return entries
 
 

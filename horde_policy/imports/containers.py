@@ -20,6 +20,7 @@ from horde_policy.errors import InputError
 __all__ = [
     "NotARow",
     "Sniffed",
+    "csv_fault",
     "csv_rows",
     "ends",
     "is_packed",
@@ -130,7 +131,10 @@ def sniffed(path: Path, what: str) -> Sniffed:
         return Sniffed("json", (), head) if keys is None else Sniffed("json_lines", keys, head)
     if first.startswith("["):
         return Sniffed("json", (), head)
-    columns = next(csv.reader([first]), [])
+    try:
+        columns = next(csv.reader([first]), [])
+    except csv.Error as error:
+        raise InputError(what, "the first line", None, f"is not CSV: {csv_fault(error)}") from error
     return Sniffed("csv" if len(columns) > 1 else "text", tuple(columns), head)
 
 
@@ -175,6 +179,19 @@ def _parquet_errors(path: Path, what: str) -> Iterator[None]:
         raise InputError(what, "", path.name, f"cannot be read as Parquet: {reason}") from error
 
 
+def csv_fault(error: csv.Error) -> str:
+    """Return what is wrong with a CSV, the end of a sentence; the limit of a field with its figure.
+
+    >>> csv_fault(csv.Error("field larger than field limit (131072)"))
+    'a field has more than 131,072 characters, the most that is read; a quotation mark may be missing'
+    >>> csv_fault(csv.Error("unexpected end of data"))
+    'unexpected end of data'
+    """
+    if "field limit" not in str(error):
+        return str(error)
+    return f"a field has more than {csv.field_size_limit():,} characters, the most that is read; a quotation mark may be missing"
+
+
 def csv_rows(path: Path, what: str) -> Iterator[Mapping[str, str] | NotARow]:
     """Yield each row of a CSV by column name, or why a line is no row; blank lines are not counted."""
     with opened(path) as stream:
@@ -187,7 +204,7 @@ def csv_rows(path: Path, what: str) -> Iterator[Mapping[str, str] | NotARow]:
             except StopIteration:
                 return
             except csv.Error as error:
-                yield NotARow("not CSV", f"is not CSV: {error}", f"line {reader.line_num}")
+                yield NotARow("not CSV", f"is not CSV: {csv_fault(error)}", f"line {reader.line_num}")
                 continue
             except UnicodeDecodeError as error:
                 raise InputError(what, f"line {reader.line_num + 1}", path.name, f"is not UTF-8: {error.reason}") from None

@@ -18,6 +18,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 
 from horde_policy.errors import InputError, shown
+from horde_policy.imports.containers import csv_fault
 from horde_policy.imports.exposition import parse_series
 from horde_policy.imports.names import Named
 from horde_policy.imports.report import ReadLog
@@ -143,7 +144,7 @@ def read_grafana_csv(content: Unpacked, log: ReadLog) -> RunBuilder:
             feed.characters = 0
             reader.row(number, row)
     except csv.Error as error:
-        raise InputError("export", log.file.name, "CSV", f"cannot be read: {error}") from error
+        raise InputError("export", log.file.name, "CSV", f"cannot be read: {csv_fault(error)}") from error
     reader.flush()
     if content.damage is not None or reader.short_row == number:
         log.problem("truncated", "the file ends early; its last row may be incomplete")

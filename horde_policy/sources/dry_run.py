@@ -5,6 +5,7 @@ redirect, no retry. Answers are read by ``rc`` where there is one (horde.md §2)
 """
 
 import json
+import math
 import random
 import re
 from dataclasses import dataclass
@@ -17,9 +18,10 @@ from urllib.request import getproxies, proxy_bypass
 import httpx
 
 from horde_policy.clock import Clock
-from horde_policy.errors import InputError, SourceUnavailable, shown
+from horde_policy.errors import InputError, SourceUnavailable
 from horde_policy.sources.horde import api_address, client_agent
 from horde_policy.sources.http import Answer, is_loopback, retry_after_s, tls_context
+from horde_policy.units import MAX_LENGTH_LIMIT_TOKENS
 
 __all__ = ["ANONYMOUS_KEY", "DryRunAnswer", "DryRunClient", "DryRunOutcome", "OnlyDryRuns", "SentRule"]
 
@@ -29,7 +31,9 @@ PROMPT = "Once upon a time"
 ANSWER_S = 20.0
 LARGEST_BYTES = 1_000_000
 LONGEST_MESSAGE = 1_000
-OK, ACCEPTED, UNAUTHORISED, THROTTLED, SERVER_ERRORS = 200, 202, 401, 429, 500
+LONGEST_BODY = 60
+"""So much is shown of a body that is no sentence."""
+OK, UNAUTHORISED, THROTTLED, SERVER_ERRORS = 200, 401, 429, 500
 
 DryRunOutcome = Literal[
     "free",
@@ -42,15 +46,18 @@ DryRunOutcome = Literal[
     "too_many_prompts",
     "server_error",
     "queued",
-    "other",
+    "not_understood",
 ]
 """What an answer means; see :class:`DryRunAnswer`."""
 
 SentRule = Literal["old", "not_told"]
 """By which rule a refusal was made, as far as its words tell."""
 
-_OLD_RULE = re.compile(r"\s*Due to heavy demand, for requests over (-?\d{1,7}) tokens", re.ASCII)
-_STATED = re.compile(r"\b(?:over|allowance|up to|limit)\D{0,40}?(\d{1,7})\b", re.ASCII | re.IGNORECASE)
+_FIGURE = r"(?P<before>[^\s\d(\[:=\"'“]?)(?P<figure>\d++(?:(?:[^\w\s]|\s++)?\d++)*+)(?P<after>\w?)"
+_OLD_RULE = re.compile(rf"\s*Due to heavy demand, for requests over\s{_FIGURE} tokens")
+# Neither across the end of a sentence nor from the allowance to what is asked for.
+_STATED = re.compile(rf"\b(?:over|allowance|up to|limit)(?:(?!\bask)[^\d.;!?]){{0,40}}?{_FIGURE}", re.IGNORECASE)
+_THOUSANDS = re.compile(r"[1-9]\d{0,2}(?:([,.'’ \u00a0\u2009\u202f])\d{3})(?:\1\d{3})*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,9 +70,9 @@ class DryRunAnswer:
         ``free``: a price, no refusal; ``refused``: kudos are needed in advance; ``no_eligible_worker``; ``invalid``: the input is
         refused; ``maintenance``; ``bad_key``; ``throttled``: asked too often (see ``retry_after_s``); ``too_many_prompts``: the
         anonymous account has too much waiting on this model; ``server_error``; ``queued``: it queued a dry run, which no server
-        should; ``other``.
+        should; ``not_understood``: anything else, such as a success without a price.
     status, rc, message
-        As sent; the message is cut, and hostile text.
+        As sent; the message is cut, and hostile text. Where there is no sentence it says how the body begins.
     kudos
         The price; null if none was told.
     stated_tokens
@@ -224,15 +231,14 @@ def read_answer(answer: Answer) -> DryRunAnswer:
     body = _object(answer.content)
     rc = body.get("rc") if isinstance(body.get("rc"), str) else None
     outcome = _outcome(answer.status, rc, body)
-    message = _message(body, answer)
+    message = _message(body, answer, outcome)
     stated, rule = _stated(message) if outcome == "refused" else (None, None)
-    kudos = body.get("kudos")
     return DryRunAnswer(
         outcome=outcome,
         status=answer.status,
         rc=rc,
         message=message,
-        kudos=float(kudos) if isinstance(kudos, int | float) and not isinstance(kudos, bool) else None,
+        kudos=_price(body),
         stated_tokens=stated,
         rule=rule,
         retry_after_s=retry_after_s(answer) if outcome == "throttled" else None,
@@ -251,19 +257,31 @@ _BY_RC: dict[str, DryRunOutcome] = {
 
 
 def _outcome(status: int, rc: str | None, body: dict[str, Any]) -> DryRunOutcome:
-    if status == OK and rc is None:
-        return "free"
-    if status == ACCEPTED or (status < 300 and body.get("id")):
+    if status < 300 and isinstance(body.get("id"), str) and body["id"]:
         return "queued"
     if rc in _BY_RC:
         return _BY_RC[rc]
+    if status == OK and rc is None and _price(body) is not None:
+        return "free"
     if status == THROTTLED:
         return "throttled" if rc is None else "too_many_prompts"
     if status == UNAUTHORISED:
         return "bad_key"
     if status >= SERVER_ERRORS:
         return "server_error"
-    return "invalid" if status == 400 else "other"
+    return "invalid" if status == 400 else "not_understood"
+
+
+def _price(body: dict[str, Any]) -> float | None:
+    """Return the price in kudos; null where the answer has none that is a number of at least 0."""
+    kudos = body.get("kudos")
+    if not isinstance(kudos, int | float) or isinstance(kudos, bool):
+        return None
+    try:
+        price = float(kudos)
+    except OverflowError:
+        return None
+    return price if math.isfinite(price) and price >= 0 else None
 
 
 def _object(content: bytes) -> dict[str, Any]:
@@ -274,21 +292,45 @@ def _object(content: bytes) -> dict[str, Any]:
     return body if isinstance(body, dict) else {}
 
 
-def _message(body: dict[str, Any], answer: Answer) -> str:
-    """Return the answer's sentence, with the fields that an input check names."""
+def _message(body: dict[str, Any], answer: Answer, outcome: DryRunOutcome) -> str:
+    """Return the answer's sentence, with the fields that an input check names, or how a body without one begins."""
+    if outcome == "not_understood" and answer.status < 300:
+        return f"no price, but {_begins(answer.content)}"
     message = body.get("message")
     text = message if isinstance(message, str) else ""
     errors = body.get("errors")
     if isinstance(errors, dict):
         text += "".join(f"; {field}: {said}" for field, said in errors.items())
     if not text and answer.status != OK:
-        text = f"no sentence, but {shown(answer.content[:60].decode(errors='replace'))}"
+        text = f"no sentence, but {_begins(answer.content)}"
     return text[:LONGEST_MESSAGE]
+
+
+def _begins(content: bytes) -> str:
+    r"""Return how a body begins, on one line.
+
+    >>> _begins(b"<!doctype html>\n<html lang=en>"), _begins(b" ")
+    ('<!doctype html> <html lang=en>', 'an empty body')
+    """
+    text = " ".join(content[: 4 * LONGEST_BODY].decode(errors="replace").split())
+    return text[: LONGEST_BODY - 1] + "…" if len(text) > LONGEST_BODY else text or "an empty body"
 
 
 def _stated(message: str) -> tuple[int | None, SentRule]:
     old = _OLD_RULE.match(message)
     if old is not None:
-        return int(old.group(1)), "old"
+        return _tokens(old), "old"
     found = _STATED.search(message)
-    return (None if found is None else int(found.group(1))), "not_told"
+    return (None if found is None or found["before"] else _tokens(found)), "not_told"
+
+
+def _tokens(found: re.Match[str]) -> int | None:
+    """Return a figure of tokens, its thousands separated or not; null where it may be read in two ways."""
+    figure = found["figure"]
+    thousands = _THOUSANDS.fullmatch(figure)
+    if found["after"] or found["before"] not in ("", "-") or not (thousands or figure.isdecimal()) or len(figure) > 9:
+        return None
+    number = int(re.sub(r"\D", "", figure))
+    if thousands and thousands[1].isspace() and number > MAX_LENGTH_LIMIT_TOKENS:
+        return None  # two figures side by side
+    return -number if found["before"] else number

@@ -11,6 +11,7 @@ from horde_policy.frames.schemas import Column, Schema
 from horde_policy.sweep.evidence import Evidence
 from horde_policy.sweep.metrics import Array, Metric
 from horde_policy.sweep.noise import LEAST_BLOCKS, half_width
+from horde_policy.units import one_or_range
 
 __all__ = ["LEVELS", "Sensitivity", "sensitivity"]
 
@@ -164,4 +165,4 @@ def _levels(values: pl.Series) -> tuple[list[str], Array]:
     ranks = values.rank("ordinal").to_numpy() - 1
     member = (ranks * GROUPS // len(values)).astype(np.int64)
     ends = [values.filter(pl.Series(member == k)).cast(pl.Float64).sort() for k in range(GROUPS)]
-    return [f"{part[0]:g} to {part[-1]:g}" for part in ends], member
+    return [one_or_range(f"{part[0]:g}", f"{part[-1]:g}") for part in ends], member

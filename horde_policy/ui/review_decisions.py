@@ -15,7 +15,7 @@ from horde_policy.ui.charts import show_figure, theme_mode
 from horde_policy.ui.review_choices import drawn_span
 from horde_policy.ui.review_page import Opened, offer, show_nothing
 from horde_policy.ui.tables import show_grid
-from horde_policy.units import MAX_LENGTH_LIMIT_TOKENS
+from horde_policy.units import MAX_LENGTH_LIMIT_TOKENS, one_or_range
 from horde_policy.views import review_tables as tables
 from horde_policy.views.exports import to_csv
 from horde_policy.views.figures import review_decisions as figures
@@ -91,7 +91,7 @@ def show_split(opened: Opened) -> None:
 
 def _n(part: pl.DataFrame) -> str:
     low, high = part.select(pl.col("count_low").sum(), pl.col("count_high").sum()).row(0)
-    return count(low) if low == high else f"{count(low)} to {count(high)}"
+    return one_or_range(count(low), count(high))
 
 
 def _choose_dimensions(state: ReviewState, *, can_share: bool) -> None:

@@ -16,6 +16,7 @@ from horde_policy.ui import address
 from horde_policy.ui.charts import show_figure, theme_mode
 from horde_policy.ui.review_page import Opened, offer, show_nothing
 from horde_policy.ui.tables import show_grid
+from horde_policy.units import one_or_range
 from horde_policy.views import review_tables as tables
 from horde_policy.views.exports import to_csv
 from horde_policy.views.figures.review_waits import distributions_alt, fig_distributions, fig_funded, funded_alt
@@ -112,8 +113,7 @@ def show_requesters(opened: Opened, found: Mapping[str, tables.WaitGroup]) -> No
     )
     mean = implied_mean_allowance(opened.exported, opened.settings)
     if mean is not None:
-        low, high = tokens(mean.tokens.low), tokens(mean.tokens.high)
-        known = low if low == high else f"{low} to {high}"
+        known = one_or_range(tokens(mean.tokens.low), tokens(mean.tokens.high))
         st.caption(f"Mean allowance of requests with an eligible worker, as the estimated waits imply it: {known} tokens.")
     stamp = stamp_of(opened.exported, opened.settings, {"requester": opened.state.keep.get("requester", ())})
     rows = pl.concat([one.distribution.select(pl.lit(name).alias("waits"), pl.all()) for name, one in found.items()])

@@ -18,10 +18,10 @@ from horde_policy.units import MAX_LENGTH_LIMIT_TOKENS
 from horde_policy.views import what_if
 from horde_policy.views.parameters import MOST_NAMES, TRIED_PARAMETERS
 from horde_policy.views.state import ViewState
-from horde_policy.views.text import count, shortened, visible
+from horde_policy.views.text import count, escape_markdown, shortened, visible
 from horde_policy.views.words import GLOSSARY
 
-__all__ = ["Outcome", "outcome", "show_what_if"]
+__all__ = ["Outcome", "outcome", "show_left_out", "show_what_if"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +37,10 @@ class Outcome:
 def outcome(opened: Opened, detail: ModelDetail) -> Outcome | None:
     """Return what comes of the move that the address holds; null if it holds none."""
     state, fleet = opened.state, opened.board.fleet
-    if not what_if.tries(state):
+    found = what_if.move_of(state, fleet)
+    if not found.changes:
         return None
-    move = what_if.move_of(state, fleet).move
+    move = found.move
     then = moved(fleet, state.models, state.max_length_tokens, move, context_tokens=state.max_context_tokens)
     sentence = f"{what_if.move_sentence(move, fleet)}, {what_if.moved_sentence(detail.measure, then)}."
     return Outcome(move, then, move.settings or opened.board.settings, sentence)
@@ -58,10 +59,13 @@ def show_what_if(opened: Opened, detail: ModelDetail, found: Outcome | None) -> 
     rows = what_if.compared_rows(now, then, settings, tried)
     show_grid(what_if.COMPARED_COLUMNS, rows, key="model.compared", alt="The figures now, and after what is tried")
     at = then or now
-    st.text(what_if.way_back_sentence(way_back(at, tried), at, tried))
-    gone = what_if.move_of(opened.state, opened.board.fleet).gone
-    if gone:
-        st.caption(f"{count(len(gone))} of the workers to be lost left by themselves.")
+    st.text(what_if.way_back_sentence(way_back(at, tried), at, tried, tried=then is not None))
+
+
+def show_left_out(opened: Opened) -> None:
+    """Say which workers and models the address names that the list does not have."""
+    for note in what_if.left_out_notes(opened.state, opened.board.fleet):
+        st.warning(escape_markdown(note), icon=":material/info:")
 
 
 def _show_controls(state: ViewState, detail: ModelDetail) -> None:

@@ -11,6 +11,7 @@ from horde_policy.errors import Problem
 from horde_policy.review.finding import Finding, Section
 from horde_policy.review.sampling import Bounds, Share
 from horde_policy.review.verdict import Verdict
+from horde_policy.units import one_or_range
 from horde_policy.views.review_words import (
     DIMENSION_WORDS,
     bounds_text,
@@ -207,8 +208,7 @@ def _allowance_moves(finding: Finding) -> _Text:
 
 
 def _tokens(bounds: Bounds) -> str:
-    low, high = tokens(bounds.low), tokens(bounds.high)
-    return low if low == high else f"{low} to {high}"
+    return one_or_range(tokens(bounds.low), tokens(bounds.high))
 
 
 def _allowance_agrees(finding: Finding) -> _Text:

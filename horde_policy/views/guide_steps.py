@@ -21,6 +21,7 @@ from horde_policy.policy.alternatives import old_rule_allowance
 from horde_policy.review.finding import Finding
 from horde_policy.review.findings import Week
 from horde_policy.review.whatif import what_if
+from horde_policy.units import one_or_range
 from horde_policy.views.figures.guide import NamedPoint
 from horde_policy.views.finding_text import finding_text
 from horde_policy.views.guide import BUSY, IDLE, OTHER_BACKEND, SEVERAL_SIZES, SHARED_NAME, STUCK
@@ -250,7 +251,7 @@ def _funded(material: Material) -> Content:
             tile("Registered waits over 300 s", f"{100 * registered.part.high / registered.total.high:.1f}", unit="%"),
             tile(
                 "Funded waits over 300 s",
-                f"{100 * share.low:.0f} to {100 * share.high:.0f}",
+                one_or_range(f"{100 * share.low:.0f}", f"{100 * share.high:.0f}"),
                 unit="%",
                 sub="as far as counts tell",
             ),

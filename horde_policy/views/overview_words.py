@@ -2,7 +2,7 @@
 
 from horde_policy.board.rows import Board, Pulse, Row
 from horde_policy.settings import AllowanceSettings
-from horde_policy.views.text import count, seconds
+from horde_policy.views.text import count, range_text, seconds
 
 __all__ = ["banner_text", "explanations", "headline", "introduction", "rule_sentence"]
 
@@ -79,7 +79,7 @@ def _worth_of_full(board: Board) -> str:
     if not largest or min(largest) >= ceiling:
         return ""
     who = "this model" if len(largest) == 1 else f"these {count(len(largest))} models"
-    most = count(max(largest)) if min(largest) == max(largest) else f"{count(min(largest))} to {count(max(largest))}"
+    most = range_text(min(largest), max(largest))
     return (
         f"The full allowance is {count(ceiling)} tokens, and no promise of a worker for so large a request: "
         f"the largest that is free on {who} now is {most} tokens."

@@ -14,6 +14,7 @@ from horde_policy.sweep.evidence import measured_by_block
 from horde_policy.sweep.judge import Comparison
 from horde_policy.sweep.metrics import METRICS
 from horde_policy.sweep.proposal import Proposal
+from horde_policy.units import one_or_range
 from horde_policy.views.proposal_words import caveat_sentence, headline, refuting_sentences, summary_sentences
 from horde_policy.views.replay_words import fleet_words
 from horde_policy.views.report_page import STYLE
@@ -290,7 +291,7 @@ def _fleet(stamp: dict[str, object]) -> str:
 
 def _range(utilisation: pl.Series) -> str:
     values = sorted(utilisation.to_list())
-    return ratio(values[0]) if values[0] == values[-1] else f"{ratio(values[0])} to {ratio(values[-1])}"
+    return one_or_range(ratio(values[0]), ratio(values[-1]))
 
 
 def _expected_table(proposal: Proposal) -> Table:

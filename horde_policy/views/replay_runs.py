@@ -10,7 +10,8 @@ from typing import Final
 
 from horde_policy.errors import ConfigError
 from horde_policy.settings import AllowanceSettings, ReplaySettings, settings_from_pairs
-from horde_policy.views.text import count, seconds
+from horde_policy.units import one_or_range
+from horde_policy.views.text import count, range_text, seconds
 
 __all__ = ["CLIENTS", "LETTERS", "RULES", "Run", "baseline_of", "opened_run", "run_text", "runs_of", "settings_words"]
 
@@ -126,8 +127,8 @@ def baseline_of(settings: AllowanceSettings) -> Run:
     lifted = ReplaySettings.lifted(settings)
     words = "" if lifted.rule == "allowance" else f"{RULES[lifted.rule]}, "
     words += (
-        f"{count(lifted.ceiling_tokens)} to {count(lifted.floor_tokens)} tokens at "
-        f"{seconds(lifted.wait_full_s)} to {seconds(lifted.wait_floor_s)}"
+        f"{range_text(lifted.ceiling_tokens, lifted.floor_tokens)} tokens at "
+        f"{one_or_range(seconds(lifted.wait_full_s), seconds(lifted.wait_floor_s))}"
     )
     return Run(LETTERS[0], lifted, words)
 

@@ -11,6 +11,7 @@ from horde_policy.review.exported import Exported
 from horde_policy.review.sampling import Bounds, Share
 from horde_policy.review.waits import Quantile
 from horde_policy.review.whatif import WhatIf
+from horde_policy.units import one_or_range
 from horde_policy.views.grid import Column, Row, name_cell
 from horde_policy.views.review_words import (
     DIMENSION_WORDS,
@@ -330,9 +331,7 @@ def wait_rows(groups: Sequence[WaitGroup]) -> list[Row]:
     rows = []
     for group in groups:
         mean = group.mean_s
-        known = (
-            NOT_REPORTED if mean is None else seconds(mean.low) if mean.exact else f"{seconds(mean.low)} to {seconds(mean.high)}"
-        )
+        known = NOT_REPORTED if mean is None else one_or_range(seconds(mean.low), seconds(mean.high))
         cells = {"group": group.name, "n": bounds_text(group.n), "mean": known}
         cells |= {f"q{share:g}": quantile_text(found) for share, found in group.quantiles.items()}
         for mark, share_at in group.at_most.items():

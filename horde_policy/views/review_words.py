@@ -7,6 +7,7 @@ from typing import Final
 from horde_policy.review.ranges import TimeRange
 from horde_policy.review.sampling import Bounds, Share
 from horde_policy.review.waits import Quantile
+from horde_policy.units import one_or_range
 from horde_policy.views.text import NOT_REPORTED, count, instant, ratio, seconds
 
 __all__ = [
@@ -92,8 +93,7 @@ def bounds_text(bounds: Bounds | None) -> str:
     """
     if bounds is None:
         return NOT_REPORTED
-    low, high = count(bounds.low), count(bounds.high)
-    return low if low == high else f"{low} to {high}"
+    return one_or_range(count(bounds.low), count(bounds.high))
 
 
 def share_range_text(low: float, high: float) -> str:
@@ -102,8 +102,7 @@ def share_range_text(low: float, high: float) -> str:
     >>> share_range_text(0.25, 0.25), share_range_text(0.1, 0.2), share_range_text(0.0, 1.0), share_range_text(0.0001, 0.9999)
     ('25.0 %', '10.0 % to 20.0 %', '0 % to 100 %', '< 0.1 % to > 99.9 %')
     """
-    first, last = _percent(low), _percent(high)
-    return first if first == last else f"{first} to {last}"
+    return one_or_range(_percent(low), _percent(high))
 
 
 def _percent(share: float) -> str:
@@ -150,7 +149,7 @@ def quantile_text(found: Quantile | None) -> str:
         return f"at least {_wait(found.low_s)}"
     if found.high_s <= 0:
         return "0 s"
-    return f"up to {_wait(found.high_s)}" if found.low_s <= 0 else f"{_wait(found.low_s)} to {_wait(found.high_s)}"
+    return f"up to {_wait(found.high_s)}" if found.low_s <= 0 else one_or_range(_wait(found.low_s), _wait(found.high_s))
 
 
 def _wait(wait_s: float) -> str:

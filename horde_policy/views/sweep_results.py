@@ -12,6 +12,7 @@ from horde_policy.sweep.evidence import measured_by_block, measured_evidence
 from horde_policy.sweep.judge import Judgement
 from horde_policy.sweep.metrics import Array, Metric
 from horde_policy.sweep.results import settings_of_row
+from horde_policy.units import one_or_range
 from horde_policy.views.replay_runs import settings_words
 from horde_policy.views.sweep_words import setting_value
 
@@ -125,7 +126,7 @@ def levels_of(points: pl.DataFrame, name: str) -> tuple[Level, ...]:
     if len(distinct) <= MOST_LEVELS or not points[name].dtype.is_numeric():
         return tuple(Level(setting_value(name, value), frozenset([value])) for value in distinct)
     parts = [part.tolist() for part in np.array_split(np.array(distinct, dtype=object), GROUPS)]
-    return tuple(Level(f"{setting_value(name, p[0])} to {setting_value(name, p[-1])}", frozenset(p)) for p in parts)
+    return tuple(Level(one_or_range(setting_value(name, p[0]), setting_value(name, p[-1])), frozenset(p)) for p in parts)
 
 
 def heat_of(

@@ -11,6 +11,8 @@ import unicodedata
 from datetime import UTC, datetime
 from typing import Final
 
+from horde_policy.units import one_or_range
+
 __all__ = [
     "NOT_REPORTED",
     "age",
@@ -258,7 +260,7 @@ def range_text(low: float | None, high: float | None) -> str:
     >>> range_text(512, 4096), range_text(512, 512), range_text(None, 4096)
     ('512 to 4,096', '512', '— to 4,096')
     """
-    return tokens(low) if low == high else f"{tokens(low)} to {tokens(high)}"
+    return one_or_range(tokens(low), tokens(high))
 
 
 # --- time -----------------------------------------------------------------------------------------------------------

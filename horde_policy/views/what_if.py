@@ -7,6 +7,8 @@ from typing import Final
 from horde_policy.board.measure import Measure
 from horde_policy.board.moves import AddedWorker, Move, WayBack
 from horde_policy.board.pool import Fleet
+from horde_policy.errors import shown
+from horde_policy.policy.eligibility import serves_models
 from horde_policy.policy.wait import wait_time_s
 from horde_policy.policy.worker import Worker
 from horde_policy.settings import AllowanceSettings
@@ -22,6 +24,7 @@ __all__ = [
     "QUEUE_STEPS_TOKENS",
     "Tried",
     "compared_rows",
+    "left_out_notes",
     "move_of",
     "move_sentence",
     "moved_sentence",
@@ -38,10 +41,16 @@ ADDED_SPEEDS_TOK_PER_S: Final = (0, 2, 5, 10, 15, 20, 30, 40, 60, 80, 120, 160, 
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """A move, and the workers to be lost that are gone already, by id."""
+    """A move, and the workers to be lost that the list does not have or that serve none of these models, by id."""
 
     move: Move
     gone: tuple[str, ...]
+    elsewhere: tuple[str, ...]
+
+    @property
+    def changes(self) -> bool:
+        """Whether the move changes anything at all."""
+        return self.move != Move()
 
 
 def tries(state: ViewState) -> bool:
@@ -50,16 +59,41 @@ def tries(state: ViewState) -> bool:
 
 
 def move_of(state: ViewState, fleet: Fleet) -> Tried:
-    """Return the move that the address holds; a worker that is gone already cannot be lost again."""
+    """Return the move that the address holds, without the workers that cannot be lost here: gone, or of other models."""
     added: tuple[AddedWorker, ...] = ()
     if state.added_tok_per_s:
         context = max(state.max_context_tokens, state.added_max_length)
         one = AddedWorker(speed_tok_per_s=state.added_tok_per_s, max_length=state.added_max_length, max_context_length=context)
         added = (one,)
-    there = frozenset(state.lost) & fleet.by_id.keys()
-    gone = tuple(worker_id for worker_id in state.lost if worker_id not in there)
-    move = Move(queue_change_tokens=state.queue_change_tokens, lost=there, added=added, settings=state.tried)
-    return Tried(move, gone)
+    gone = tuple(worker_id for worker_id in state.lost if worker_id not in fleet.by_id)
+    known = tuple(worker_id for worker_id in state.lost if worker_id in fleet.by_id)
+    lost = frozenset(worker_id for worker_id in known if serves_models(fleet.by_id[worker_id], state.models))
+    elsewhere = tuple(worker_id for worker_id in known if worker_id not in lost)
+    move = Move(queue_change_tokens=state.queue_change_tokens, lost=lost, added=added, settings=state.tried)
+    return Tried(move, gone, elsewhere)
+
+
+def left_out_notes(state: ViewState, fleet: Fleet) -> tuple[str, ...]:
+    """Return what the address names that this list of workers and models does not have; hostile text stands in it.
+
+    >>> left_out_notes(ViewState(lost=("nobody",)), Fleet((), {}, 0.0, AllowanceSettings()))
+    ("The link's lost='nobody' is left out: no worker of the list has that id; it may have left.",)
+    """
+    tried, names = move_of(state, fleet), set(fleet.names)
+    unknown = tuple(name for name in state.models if name not in names and fleet.listed is not None)
+    return (
+        *_left_out("m", unknown, "stays, but no worker of the list serves it, nor is it listed; it may have left"),
+        *_left_out("lost", tried.gone, "is left out: no worker of the list has that id; it may have left"),
+        *_left_out("lost", tried.elsewhere, "is left out: that worker serves none of these models"),
+    )
+
+
+def _left_out(parameter: str, values: tuple[str, ...], rule: str) -> tuple[str, ...]:
+    """Return a sentence for the first of these values, with the number of the others; none for none."""
+    if not values:
+        return ()
+    others = f" So with {count(len(values) - 1)} more." if len(values) > 1 else ""
+    return (f"The link's {parameter}={shown(values[0])} {rule}.{others}",)
 
 
 def queue_step_text(tokens: int) -> str:
@@ -191,8 +225,8 @@ def _compared(measured: Measure, settings: AllowanceSettings) -> dict[str, grid.
 # --- the way back ---------------------------------------------------------------------------------------------------------
 
 
-def way_back_sentence(back: WayBack, measured: Measure, settings: AllowanceSettings) -> str:
-    """Return what it takes to be at the ceiling (again), each way by itself.
+def way_back_sentence(back: WayBack, measured: Measure, settings: AllowanceSettings, *, tried: bool = False) -> str:
+    """Return what it takes to be at the ceiling (again), each way by itself; ``tried`` says that it speaks of what is tried.
 
     >>> from horde_policy.board.measure import measure
     >>> from horde_policy.board.moves import way_back
@@ -200,6 +234,11 @@ def way_back_sentence(back: WayBack, measured: Measure, settings: AllowanceSetti
     >>> way_back_sentence(way_back(nobody, AllowanceSettings()), nobody, AllowanceSettings())
     'Back at 4,096 tokens with 0.1 tok/s added by workers that take 80 tokens.'
     """
+    text = _way_back(back, measured, settings)
+    return f"With what is tried: {text[0].lower()}{text[1:]}" if tried else text
+
+
+def _way_back(back: WayBack, measured: Measure, settings: AllowanceSettings) -> str:
     target = count(back.target_tokens)
     if back.reached:
         return f"The allowance is at the ceiling of {target} tokens: {_room(measured, settings)}."

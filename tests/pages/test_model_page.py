@@ -63,8 +63,27 @@ def test_every_worker_lost_leaves_no_eligible_worker(app: NewApp) -> None:
     shown.assert_well()
     assert compared(shown, "state")[1] == "no_worker"
     assert compared(shown, "workers")[1] == "0"
-    assert "1 of the workers to be lost left by themselves." in text_of(shown)
+    assert [note.value.replace("\\", "").replace("\N{WORD JOINER}", "") for note in shown.test.warning] == [
+        "The link's lost='gone-worker' is left out: no worker of the list has that id; it may have left."
+    ]
     assert shown.test.multiselect(key="model.lost").value == [*eligible, "gone-worker"]
+
+
+def test_a_link_that_names_nobody_tries_nothing_and_the_page_says_so(app: NewApp) -> None:
+    stranger = next(w.worker_id for w in FLEET.workers if FERNERY not in (w.models or ()))
+    shown = app().open("model", m=[FERNERY, "no such model"], lost=["nobody", stranger])
+    shown.assert_well()
+    notes = [note.value.replace("\\", "").replace("\N{WORD JOINER}", "") for note in shown.test.warning]
+    assert [note.split(" ", 2)[2].split(";")[0] for note in notes] == [
+        "m='no such model' stays, but no worker of the list serves it, nor is it listed",
+        "lost='nobody' is left out: no worker of the list has that id",
+        f"lost='{stranger}' is left out: that worker serves none of these models.",
+    ]
+    assert "Nothing is tried" in text_of(shown)
+    assert list(shown.rows("model.compared")) == ["Now"]
+    assert "With what is tried" not in text_of(shown)
+    shown.test.button(key="model.nothing_tried").click().run()
+    assert "lost" not in shown.test.query_params
 
 
 def test_a_worker_added_and_settings_tried_from_a_link(app: NewApp) -> None:

@@ -10,6 +10,7 @@ import polars as pl
 from horde_policy.frames.decisions import SIZES
 from horde_policy.review.annotations import Annotation
 from horde_policy.review.decompose import WORDS
+from horde_policy.units import one_or_range
 from horde_policy.views.figures.contrast import tint
 from horde_policy.views.figures.style import (
     ACCENT,
@@ -217,8 +218,7 @@ def _label(dimension: str, word: object) -> str:
 def _hover(row: Mapping[str, Any]) -> str:
     if row["count_low"] is None:
         return count(0)
-    low, high = count(row["count_low"]), count(row["count_high"])
-    counted = low if low == high else f"{low} to {high}"
+    counted = one_or_range(count(row["count_low"]), count(row["count_high"]))
     if row["share_low"] is None:
         return counted
     sampling = share_range_text(row["sampling_low"], row["sampling_high"])
@@ -299,8 +299,7 @@ def _cell_text(row: Mapping[str, Any]) -> str:
 
 
 def _cell_hover(row: Mapping[str, Any]) -> str:
-    low, high = count(row["count_low"]), count(row["count_high"])
-    counted = low if low == high else f"{low} to {high}"
+    counted = one_or_range(count(row["count_low"]), count(row["count_high"]))
     head = f"asked {size_text(row['requested_size'])}, allowance {size_text(row['allowance_size'])}: {counted} decisions"
     if row["share_low"] is not None and row["count_high"] > 0:
         head += f", {share_range_text(row['share_low'], row['share_high'])}"

@@ -18,7 +18,7 @@ from horde_policy.views.figures.style import (
     legend_below,
     name_axis,
 )
-from horde_policy.views.text import count
+from horde_policy.views.text import count, range_text
 from horde_policy.views.words import STATES
 
 __all__ = ["add_rules_over_sizes", "fig_sizes", "sizes_alt"]
@@ -114,7 +114,7 @@ def _draw_step(figure: go.Figure, step: SizeStep, end: float, mode: Mode) -> Non
         name="no worker takes it" if nobody else f"allowance: {STATES[step.state].label}",
         line={"color": STATE_COLOURS[mode][step.state], "width": 2 if nobody else 4, "dash": "dot" if nobody else "solid"},
         hovertemplate=(
-            f"{count(step.from_tokens)} to {count(step.to_tokens)} tokens: {count(allowance)} free, {workers}<extra></extra>"
+            f"{range_text(step.from_tokens, step.to_tokens)} tokens: {count(allowance)} free, {workers}<extra></extra>"
         ),
     )
 

@@ -10,6 +10,7 @@ import polars as pl
 
 from horde_policy.sweep.judge import Judgement
 from horde_policy.sweep.metrics import Array, Metric
+from horde_policy.units import one_or_range
 from horde_policy.views.figures.style import ACCENT, FAINT, SURFACES, TEXT, Mode, base_figure, legend_below
 from horde_policy.views.figures.sweep import axis_words, short_figure
 from horde_policy.views.sweep_results import values_of
@@ -271,7 +272,7 @@ def blocks_alt(blocks: Blocks, metric: Metric, words: Mapping[str, str], by: str
     for point, word in words.items():
         known = [value for value in blocks[point].values() if value is not None]
         if known:
-            parts.append(f"{word} {figure_words(metric, min(known))} to {figure_words(metric, max(known))}")
+            parts.append(f"{word} {one_or_range(figure_words(metric, min(known)), figure_words(metric, max(known)))}")
     return f"{metric_words(metric)} {by} by {by}: {'; '.join(parts) or 'not known'}."
 
 

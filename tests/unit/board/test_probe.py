@@ -4,6 +4,7 @@ import json
 import random
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -11,12 +12,13 @@ from typing import Any
 import httpx
 import pytest
 
-from horde_policy.board.probe import ProbePace, Prober, ProbeResult, probe_folder
+from horde_policy.board.probe import ProbePace, Prober, ProbeResult, probe_folder, why_different
 from horde_policy.clock import FixedClock
 from horde_policy.errors import InputError, SourceUnavailable
 from horde_policy.frames.snapshot import Performance, Snapshot
 from horde_policy.settings import AllowanceSettings
 from horde_policy.sources.dry_run import ANONYMOUS_KEY, DryRunAnswer, DryRunClient, OnlyDryRuns
+from horde_policy.views.probe import probe_lines
 from tests.replaying_server import ReplayingServer, recorded_reply
 from tests.unit.board.made import AT, listed, snapshot, worker
 
@@ -117,7 +119,7 @@ def test_a_redirect_is_not_followed_and_a_failure_not_tried_again() -> None:
         sent.append(request.url)
         return httpx.Response(307, headers={"Location": "https://elsewhere.example/"})
 
-    assert asked(redirecting).outcome == "other"
+    assert asked(redirecting).outcome == "not_understood"
 
     def failing(request: httpx.Request) -> httpx.Response:
         sent.append(request.url)
@@ -138,7 +140,7 @@ def test_a_redirect_is_not_followed_and_a_failure_not_tried_again() -> None:
     [
         ("dry_run_anon_small", "free", None, None),
         ("dry_run_anon_over_allowance", "refused", 512, "old"),
-        ("dry_run_anon_over_allowance_downgrade", None, None, None),
+        ("dry_run_anon_over_allowance_downgrade", "free", None, None),
         ("dry_run_anon_over_allowance_after_cached", "free", None, None),
         ("upfront_anon_513_refused", "refused", 512, "old"),
         ("upfront_anon_no_slow_workers_refused", "refused", 610, "old"),
@@ -151,15 +153,14 @@ def test_a_redirect_is_not_followed_and_a_failure_not_tried_again() -> None:
         ("bad_context_smaller_than_length", "invalid", None, None),
         ("horde_in_maintenance_async", "maintenance", None, None),
         ("upfront_anon_512_ok", "queued", None, None),
-        ("no_such_endpoint", "other", None, None),
-        ("method_not_allowed", "other", None, None),
+        ("no_such_endpoint", "not_understood", None, None),
+        ("method_not_allowed", "not_understood", None, None),
     ],
 )
-def test_recorded_answers_are_read(name: str, outcome: str | None, stated: int | None, rule: str | None) -> None:
+def test_recorded_answers_are_read(name: str, outcome: str, stated: int | None, rule: str | None) -> None:
     found = asked(recorded(name))
-    if outcome is not None:
-        assert found.outcome == outcome
-        assert (found.stated_tokens, found.rule) == (stated, rule)
+    assert found.outcome == outcome
+    assert (found.stated_tokens, found.rule) == (stated, rule)
     assert found.message or found.status == 200 or found.outcome == "queued"
 
 
@@ -184,6 +185,30 @@ def test_an_input_check_names_its_fields() -> None:
         ("The free allowance is 960 tokens; this request asks for 1024.", 960),
         ("Requests over 700 tokens need kudos.", 700),
         ("This needs 5 kudos.", None),
+        ("Up to 1,700 output tokens are free right now, and this request asks for 4,096", 1700),
+        ("Up to 1 700 output tokens are free", 1700),
+        ("Up to 1\N{NO-BREAK SPACE}700 output tokens are free", 1700),
+        ("Up to 1\N{NARROW NO-BREAK SPACE}700 output tokens are free", 1700),
+        ("Up to 1.700 output tokens are free", 1700),
+        ("Up to 1'700 output tokens are free", 1700),
+        ("Up to 1\N{RIGHT SINGLE QUOTATION MARK}700 output tokens are free", 1700),
+        ("Up to 1 output token is free", 1),
+        ("The allowance: 12,000.", 12_000),
+        ("Requests over 700, whatever their context", 700),
+        ("Up to 1,7 tokens", None),
+        ("Up to 17,00 tokens", None),
+        ("Up to 1,700.5 tokens", None),
+        ("Up to 0.512 tokens", None),
+        ("Up to 2k tokens", None),
+        ("Up to 1.7k tokens", None),
+        ("Up to 1  700 tokens", None),
+        ("Over 512 4096 tokens", None),
+        ("Up to 512 128 tokens", None),
+        ("Up to 512-4096 tokens", None),
+        ("Over -12 tokens", None),
+        ("Over the allowance, and this request asks for 4096", None),
+        ("Over the allowance. Asked: 4096", None),
+        ("Up to " + "9" * 5_000, None),
         ("", None),
     ],
 )
@@ -192,21 +217,66 @@ def test_a_sentence_of_the_new_rule_is_a_hint(message: str, stated: int | None) 
     assert (found.outcome, found.stated_tokens, found.rule) == ("refused", stated, "not_told")
 
 
+@pytest.mark.parametrize(("figure", "stated"), [("1,129", 1129), ("1012", 1012), ("-129", -129), ("1,12", None)])
+def test_the_old_rules_figure_is_read_whole_or_not_at_all(figure: str, stated: int | None) -> None:
+    message = f"Due to heavy demand, for requests over {figure} tokens, the client needs kudos."
+    found = asked(answers(403, {"message": message, "rc": "KudosUpfront"}))
+    assert (found.stated_tokens, found.rule) == (stated, "old")
+
+
 @pytest.mark.parametrize("status", [400, 403, 404, 409])
 def test_no_eligible_worker_is_known_by_its_rc_whatever_its_status(status: int) -> None:
     assert asked(answers(status, {"message": "x", "rc": "NoEligibleWorker"})).outcome == "no_eligible_worker"
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"<html>", b"[]", b"[" * 100_000, b'{"kudos": "many"}', b'{"message": 5, "rc": 7}', b'{"kudos": true}']
+    "content",
+    [
+        b"",
+        b"<html>",
+        b"[]",
+        b"[1]",
+        b"24.0",
+        b"{}",
+        b"[" * 100_000,
+        b'{"kudos": "many"}',
+        b'{"kudos": "NaN"}',
+        b'{"kudos": NaN}',
+        b'{"kudos": Infinity}',
+        b'{"kudos": -1}',
+        b'{"kudos": 1' + b"0" * 400 + b"}",
+        b'{"kudos": null}',
+        b'{"kudos": true}',
+        b'{"message": 5, "rc": 7}',
+        b'{"message": "all is well"}',
+    ],
 )
-def test_an_answer_that_is_none_is_survived(content: bytes) -> None:
-    found = asked(lambda request: httpx.Response(200, content=content))
-    assert found.outcome == "free"
-    assert found.kudos is None
+def test_a_success_without_a_price_is_not_understood(content: bytes) -> None:
+    for status in (200, 202):
+        found = asked(lambda request, status=status: httpx.Response(status, content=content))  # type: ignore[misc]
+        assert (found.outcome, found.kudos) == ("not_understood", None)
+        begun = content.decode()[:59] or "an empty body"
+        assert found.message.startswith(f"no price, but {begun}")
+        assert len(found.message) < 80
+    compared = probed(lambda request: httpx.Response(200, content=content), CALM)
+    assert compared.agrees is None
+    assert "neither" in compared.reasons[0]
     hostile = asked(lambda request: httpx.Response(418, content=content))
-    assert hostile.outcome == "other"
+    assert hostile.outcome == "not_understood"
     assert len(hostile.message) <= 1_000
+
+
+def test_a_price_of_nothing_is_a_price_and_an_id_is_no_dry_run() -> None:
+    assert asked(answers(200, {"kudos": 0})).outcome == "free"
+    assert asked(answers(200, {"kudos": 24.0, "id": "x"})).outcome == "queued"
+
+
+def test_a_page_in_place_of_a_sentence_is_shown_as_text_on_one_line() -> None:
+    page = asked(lambda request: httpx.Response(404, content=b"<!doctype html>\n<html lang=en>\n" + b"<p>" * 90))
+    assert page.message.startswith("no sentence, but <!doctype html> <html lang=en> <p>")
+    assert page.message.endswith("…")
+    assert "'" not in page.message
+    assert asked(lambda request: httpx.Response(500)).message == "no sentence, but an empty body"
 
 
 # -- ours beside it ----------------------------------------------------------------------------------------------------
@@ -258,6 +328,56 @@ def test_a_pool_without_a_worker_of_that_size_is_no_eligible_worker() -> None:
     assert probed(refusal, look).agrees is True
     assert probed(answers(200, {"kudos": 1}), look).agrees is False
     assert probed(answers(200, {"kudos": 1}), look, size=80).agrees is True
+
+
+NARROW = snapshot([worker("w", max_length=512)], [listed("m")])
+REFUSED = {"message": "Up to 512 output tokens are free.", "rc": "KudosUpfront"}
+NOBODY = {"message": "The allowance is 960 tokens and no worker takes this.", "rc": "NoEligibleWorker"}
+
+
+def test_kudos_that_would_help_and_kudos_that_would_not_are_two_answers() -> None:
+    found = probed(answers(403, REFUSED), NARROW)
+    assert found.ours is not None
+    assert (found.answer.outcome, found.ours.outcome, found.agrees) == ("refused", "no_eligible_worker", False)
+    assert found.answer.stated_tokens == found.ours.allowance_tokens == 512
+    assert found.reasons[0].startswith("The server says that kudos would help, ours that they would not")
+    assert "earlier rule" in found.reasons[0]
+    old = probed(recorded("dry_run_anon_over_allowance"), NARROW)
+    assert old.agrees is False
+    assert any("The previous rule refuses for kudos before it looks for a worker" in reason for reason in old.reasons)
+    other = probed(answers(403, NOBODY), BUSY)
+    assert other.agrees is False
+    assert other.reasons[0].startswith("The server says that kudos do not help")
+
+
+@pytest.mark.parametrize("look", [CALM, BUSY, NARROW])
+@pytest.mark.parametrize("body", [{"kudos": 24.0}, REFUSED, NOBODY])
+def test_only_the_same_outcome_agrees_and_a_difference_has_its_reasons(body: dict[str, Any], look: Snapshot) -> None:
+    found = probed(answers(403 if "rc" in body else 200, body), look)
+    assert found.ours is not None
+    assert not found.agrees or found.answer.outcome == found.ours.outcome
+    assert found.agrees is not None
+    assert found.agrees or len(found.reasons) >= 1
+
+
+def test_a_range_of_one_value_reads_as_that_value() -> None:
+    found = probed(answers(403, {"message": "Up to 700 output tokens are free.", "rc": "KudosUpfront"}), BUSY)
+    assert found.ours is not None
+    one = replace(found.ours.measure, allowance_at_low_tokens=512, allowance_at_high_tokens=512)
+    reasons = why_different(found.answer, replace(found.ours, measure=one), BUSY)
+    assert "our allowance is 512 tokens. What is stated lies outside it" in reasons[0]
+
+
+@pytest.mark.parametrize(
+    ("headers", "asks"), [({"Retry-After": "59"}, "it asks to wait 59 s."), ({}, "it does not say for how long")]
+)
+def test_a_throttled_probe_says_how_long_to_wait(headers: dict[str, str], asks: str) -> None:
+    assert asks in probed(answers(429, {"message": "90 per 1 minute"}, headers), CALM).reasons[0]
+
+
+def test_the_words_of_one_token() -> None:
+    found = probed(answers(403, {"message": "Up to 1 output token is free.", "rc": "KudosUpfront"}), BUSY)
+    assert "and states 1 token." in probe_lines(found)[0]
 
 
 def test_without_a_snapshot_or_a_queue_there_is_none_of_ours() -> None:

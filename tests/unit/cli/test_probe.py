@@ -34,7 +34,7 @@ def test_both_figures_and_why_they_differ(server: ReplayingServer, capsys: pytes
     found = json.loads(capsys.readouterr().out)
     assert (found["answer"]["outcome"], found["answer"]["stated_tokens"], found["answer"]["rule"]) == ("refused", 512, "old")
     assert (found["ours"]["outcome"], found["ours"]["allowance_tokens"]) == ("no_eligible_worker", 512)
-    assert found["agrees"] is True, "the same figure by two rules, which the reasons tell"
+    assert found["agrees"] is False, "the same figure, but one says that kudos would help and the other not (A19)"
     assert any("previous rule" in reason for reason in found["reasons"])
     sent = [json.loads(one.body) for one in server.asked if one.method == "POST"]
     assert [body["dry_run"] for body in sent] == [True]

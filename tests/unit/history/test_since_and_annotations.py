@@ -87,6 +87,8 @@ def test_annotations_of_both_forms(tmp_path: Path) -> None:
         ("a.csv", "at,kind,text\n2026-11-29,deploy", "line 2.*must have the header's 3 fields"),
         ("a.csv", "at,kind,text\n2026-11-29,deploy,x,y", "line 2.*must have the header's 3 fields"),
         ("a.csv", 'at,kind,text\n2026-11-29,deploy,"x', "is not CSV"),
+        ("a.csv", "x" * 3_000_000, r"^annotations, a.csv, line 1: is not CSV: a field has more than 131,072 characters"),
+        ("a.csv", 'at,kind,text\n2026-11-29,note,"' + "x\n" * 90_000, r"line \d+: is not CSV: a field has more than 131,072"),
         ("a.csv", "at,what\n2026-11-29,x", "'what' is no field"),
         ("a.csv", "at,kind,text\nyesterday,deploy,x", "line 2, field at: 'yesterday' must be an instant"),
         ("a.csv", "at,kind,text\n,deploy,x", "field at: None must be an instant"),

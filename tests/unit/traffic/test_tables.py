@@ -137,6 +137,7 @@ def test_files_that_are_none(tmp_path: Path) -> None:
         (b"version https://git-lfs.github.com/spec/v1\noid sha256:41\nsize 27901454\n", "Git LFS pointer"),
         (b"PAR1 but not really", "cannot be read as Parquet"),
         (b"\x1f\x8bnot gzip", "cannot be"),
+        (b"at," + b"x" * 200_000, "the first line: is not CSV: a field has more than 131,072 characters"),
         (b"just a sentence", "must be CSV with a header, JSON lines or Parquet"),
         (b'[{"at": 1}]', "must be CSV with a header, JSON lines or Parquet"),
         (b"size,size\n1,2\n", "must stand once"),

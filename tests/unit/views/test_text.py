@@ -1,16 +1,22 @@
 import re
 from html import unescape
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from horde_policy.review.waits import Quantile
+from horde_policy.settings import AllowanceSettings
+from horde_policy.views.replay_runs import baseline_of
+from horde_policy.views.review_words import quantile_text
 from horde_policy.views.text import (
     code_span,
     escape_html,
     escape_markdown,
     escape_plotly,
+    range_text,
     seconds,
     shortened,
     speed,
@@ -137,3 +143,12 @@ def test_short_tokens_keep_three_digits(number: float) -> None:
 
 def test_speeds_keep_one_decimal_below_a_hundred() -> None:
     assert [speed(s) for s in (0.04, 9.96, 99.94, 100.0, 12_345.0)] == ["0.0", "10.0", "99.9", "100", "12,345"]
+
+
+def test_a_range_of_one_value_is_written_as_that_value_in_one_place() -> None:
+    assert baseline_of(AllowanceSettings(ceiling_tokens=512)).words.startswith("512 tokens at 60 s to 300 s")
+    assert range_text(512, 512) == "512"
+    assert quantile_text(Quantile(0.5, 60.0, 60.0, 60.0, 61.0)) == "60 s"
+    by_hand = re.compile(r" == .*\belse f\"\{[^}]*\} to \{[^}]*\}\"$", re.MULTILINE)
+    package = Path(__file__).parents[3] / "horde_policy"
+    assert [path.name for path in package.rglob("*.py") if by_hand.search(path.read_text(encoding="utf-8"))] == ["units.py"]

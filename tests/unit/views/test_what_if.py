@@ -36,7 +36,22 @@ def test_a_plain_address_tries_nothing_and_each_field_does() -> None:
 def test_a_worker_that_is_gone_is_told_and_not_lost_again() -> None:
     tried = what_if.move_of(ViewState(lost=("a", "gone")), made_fleet())
     assert tried.move.lost == {"a"}
-    assert tried.gone == ("gone",)
+    assert (tried.gone, tried.elsewhere, tried.changes) == (("gone",), (), True)
+
+
+def test_a_worker_of_other_models_is_not_lost_and_what_is_left_out_is_told() -> None:
+    fleet = Fleet.of(snapshot([worker("a"), worker("other", "n")], [listed("m")]), SETTINGS)
+    state = ViewState(models=("m", "none"), lost=("other", "x", "y", "z"))
+    tried = what_if.move_of(state, fleet)
+    assert (tried.move.lost, tried.gone, tried.elsewhere, tried.changes) == (frozenset(), ("x", "y", "z"), ("other",), False)
+    assert what_if.left_out_notes(state, fleet) == (
+        "The link's m='none' stays, but no worker of the list serves it, nor is it listed; it may have left.",
+        "The link's lost='x' is left out: no worker of the list has that id; it may have left. So with 2 more.",
+        "The link's lost='other' is left out: that worker serves none of these models.",
+    )
+    assert what_if.left_out_notes(ViewState(models=("m",), lost=("a",)), fleet) == ()
+    any_model = what_if.move_of(ViewState(lost=("other",)), fleet)
+    assert any_model.move.lost == {"other"}
 
 
 def test_an_added_worker_takes_the_size_it_is_said_to_at_the_context_asked() -> None:
@@ -85,6 +100,10 @@ def test_the_way_back_names_both_ways_and_they_hold() -> None:
     there = moved(fleet, ("m",), 80, Move(queue_change_tokens=-600))
     assert there.allowance_tokens == 4096
     assert "some 0 more queued tokens" in what_if.way_back_sentence(way_back(there, SETTINGS), there, SETTINGS)
+    assert what_if.way_back_sentence(way_back(there, SETTINGS), there, SETTINGS, tried=True).startswith(
+        "With what is tried: the allowance is at the ceiling of 4,096 tokens: some 0 more"
+    )
+    assert what_if.way_back_sentence(back, now, SETTINGS, tried=True).startswith("With what is tried: back at 4,096 tokens with ")
     silent = measure(made_fleet(None), ("m",), 80)
     assert "not known" in what_if.way_back_sentence(way_back(silent, SETTINGS), silent, SETTINGS)
     immediate = SETTINGS.changed(wait_full_s=0.0)
