@@ -5,7 +5,8 @@ reachable), never a driver's own error, and never with a password.
 """
 
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -111,6 +112,8 @@ class Database:
         SQLite only: refuse to grow beyond so many pages.
     durable
         SQLite only: wait for the disk at each transaction. Off for a store that can be made again: a power cut may damage it.
+    monotonic
+        Seconds that never go back, by which waiting for another writer is told.
 
     Attributes
     ----------
@@ -125,12 +128,22 @@ class Database:
         The database cannot be opened, or holds another schema version.
     """
 
-    def __init__(self, store: str | Path, *, read_only: bool = False, max_pages: int | None = None, durable: bool = True) -> None:
+    def __init__(
+        self,
+        store: str | Path,
+        *,
+        read_only: bool = False,
+        max_pages: int | None = None,
+        durable: bool = True,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.url = store_url(store)
         self.name = self.url.set(query={}).render_as_string(hide_password=True)
         self.file = Path(self.url.database or "") if self.url.get_backend_name() == "sqlite" else None
         self.read_only = read_only
         self._readings = threading.local()
+        self._monotonic = monotonic
+        self._waited_s = 0.0
         if read_only and self.file is not None and not self.file.is_file():
             raise StoreError(self.name, "there is no such history store")
         waits: dict[str, Any] = {"timeout": BUSY_TIMEOUT_S} if self.file is not None else {"connect_timeout": 10}
@@ -175,8 +188,13 @@ class Database:
         def _begun(connection: sa.Connection) -> None:
             # A transaction that begins as a reader and upgrades fails at once with "busy": a writer begins as one.
             options = connection.get_execution_options()
-            if options.get("isolation_level") != "AUTOCOMMIT":
+            if options.get("isolation_level") == "AUTOCOMMIT":
+                return
+            before_s = self._monotonic()
+            try:
                 connection.exec_driver_sql("BEGIN IMMEDIATE" if options.get("writer") else "BEGIN")
+            finally:
+                self._waited_s += self._monotonic() - before_s
 
     def _check_schema(self, connection: sa.Connection) -> None:
         if not sa.inspect(connection).has_table(META.name):
@@ -220,6 +238,11 @@ class Database:
                     yield connection
                 finally:
                     self._readings.connection = None
+
+    def taken_wait_s(self) -> float:
+        """Return for how many seconds transactions have waited to begin since the last call; only SQLite's do."""
+        waited_s, self._waited_s = self._waited_s, 0.0
+        return waited_s
 
     def close(self) -> None:
         """Close the store's connections."""
