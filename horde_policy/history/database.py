@@ -15,8 +15,8 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.exc import ArgumentError, DBAPIError, InterfaceError, NoSuchModuleError, OperationalError
 
-from horde_policy.errors import StoreError
-from horde_policy.history.tables import KEPT_DAYS, META, SCHEMA_VERSION, TABLES
+from horde_policy.errors import StoreError, shown
+from horde_policy.history.tables import KEPT_DAYS, META, POLLS, SCHEMA_VERSION, TABLES
 from horde_policy.settings import is_broken_address
 
 __all__ = ["BUSY_TIMEOUT_S", "Database", "from_microseconds", "store_url", "to_microseconds"]
@@ -125,7 +125,8 @@ class Database:
     Raises
     ------
     StoreError
-        The database cannot be opened, or holds another schema version.
+        The database cannot be opened, holds another schema version, or is an SQLite file with the tables of another program, in
+        which nothing is changed then.
     """
 
     def __init__(
@@ -178,6 +179,7 @@ class Database:
             if self.read_only:
                 cursor.execute("PRAGMA query_only=ON")
             else:
+                self._refuse_anothers(raw)  # before the first word that changes the file
                 cursor.execute("PRAGMA journal_mode=WAL")
                 cursor.execute(f"PRAGMA synchronous={'FULL' if durable else 'OFF'}")
             if max_pages is not None:
@@ -195,6 +197,15 @@ class Database:
                 connection.exec_driver_sql("BEGIN IMMEDIATE" if options.get("writer") else "BEGIN")
             finally:
                 self._waited_s += self._monotonic() - before_s
+
+    def _refuse_anothers(self, raw: Any) -> None:
+        """Refuse an SQLite file that has tables and is no history store; a database of PostgreSQL may be shared."""
+        tables = {name for (name,) in raw.execute("SELECT name FROM sqlite_master WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\'")}
+        if tables and not {META.name, POLLS.name} <= tables:
+            raw.close()
+            found = shown(min(tables))
+            rule = "a history has an SQLite file of its own: name a new file, an empty one, or a history store"
+            raise StoreError(self.name, f"the file is not a history store, it holds {found} of another program; {rule}")
 
     def _check_schema(self, connection: sa.Connection) -> None:
         if not sa.inspect(connection).has_table(META.name):
