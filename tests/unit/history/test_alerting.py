@@ -17,6 +17,7 @@ from horde_policy.frames.snapshot import Snapshot, SourceKind
 from horde_policy.history.alerting import AlertKeeper, firing_alerts, stored_alerts
 from horde_policy.history.reading import events_between, snapshot_at
 from horde_policy.history.recorder import Recorder
+from horde_policy.history.status import recorder_statuses
 from horde_policy.history.store import HistoryStore
 from horde_policy.history.tables import ALERT_STATES
 from horde_policy.history.webhook import WebhookSender, checked_webhook
@@ -324,6 +325,45 @@ def test_a_receiver_that_fails_is_told_again_later_and_in_order(fallen: Watch, m
     told = [text for kind, text in events.select("kind", "text").iter_rows() if kind == "webhook_failed"]
     assert len(told) == 1
     assert "very-secret" not in told[0]
+
+
+def test_a_webhook_that_fails_and_works_again_is_told_once_each_and_stands_with_the_recorder(fallen: Watch) -> None:
+    def standing() -> str:
+        (found,) = recorder_statuses(fallen.store, fallen.clock.now())
+        return found.webhook
+
+    heard: list[str] = []
+    with WebhookReceiver("error", "error", "error", "ok") as receiver:
+        host = receiver.url.split("/")[2]
+        assert standing() == ""
+        for _ in range(2):  # the second is a process that is started while it fails
+            sending = WebhookSender(fallen.store, "made up", receiver.url, clock=fallen.clock, told=heard.append)
+            with sending:
+                sending.send_due()
+                fallen.clock.advance(10)
+        assert heard == [f"webhook failed: {host} answers 503; it is tried again"] * 2
+        assert standing() == f"The webhook failed at 2026-11-29 12:12:00 UTC: {host} answers 503; it is tried again"
+        with WebhookSender(fallen.store, "made up", receiver.url, clock=fallen.clock, told=heard.append) as sending:
+            sending.send_due()
+            fallen.clock.advance(20)
+            assert sending.send_due() == 2
+            assert sending.send_due() == 0
+    assert heard[3:] == [f"webhook recovered: {host} was told"]
+    failed = f"The webhook failed at 2026-11-29 12:12:00 UTC: {host} answers 503"
+    assert standing() == f"{failed}; it works again since 2026-11-29 12:12:40 UTC"
+    kinds = events_between(fallen.store, START - LONG, START + LONG)["kind"].to_list()
+    assert [kind for kind in kinds if kind.startswith("webhook_")] == ["webhook_failed", "webhook_recovered"]
+    assert not [text for text in (*heard, standing()) if "secret" in text]
+
+
+def test_a_message_that_is_given_up_is_told_without_what_it_held(fallen: Watch) -> None:
+    heard: list[str] = []
+    fallen.clock.advance(86_400 + 600)
+    with WebhookSender(fallen.store, "made up", "http://127.0.0.1:9/", clock=fallen.clock, told=heard.append) as sending:
+        sending.send_due()
+    assert heard == ["webhook gave up: 2 changes of alerts could not be told within a day"]
+    (found,) = recorder_statuses(fallen.store, fallen.clock.now())
+    assert found.webhook.endswith("UTC: the webhook could not be told within a day, after 0 tries")
 
 
 def test_a_receiver_that_does_not_answer_is_given_up_for_now(fallen: Watch, monkeypatch: pytest.MonkeyPatch) -> None:
