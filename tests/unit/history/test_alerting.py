@@ -1,6 +1,7 @@
 """Alerts in the recorder: judged at each poll, kept with it, told once each, whatever ends the recorder in between."""
 
 import json
+import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -17,6 +18,7 @@ from horde_policy.frames.snapshot import Snapshot, SourceKind
 from horde_policy.history.alerting import AlertKeeper, firing_alerts, stored_alerts
 from horde_policy.history.reading import events_between, snapshot_at
 from horde_policy.history.recorder import Recorder
+from horde_policy.history.service import RecordingPlan, RecordingService
 from horde_policy.history.status import recorder_statuses
 from horde_policy.history.store import HistoryStore
 from horde_policy.history.tables import ALERT_STATES
@@ -354,6 +356,26 @@ def test_a_webhook_that_fails_and_works_again_is_told_once_each_and_stands_with_
     kinds = events_between(fallen.store, START - LONG, START + LONG)["kind"].to_list()
     assert [kind for kind in kinds if kind.startswith("webhook_")] == ["webhook_failed", "webhook_recovered"]
     assert not [text for text in (*heard, standing()) if "secret" in text]
+
+
+def test_a_recording_that_runs_hands_on_what_its_webhook_says(fallen: Watch) -> None:
+    fallen.recorder._lock.release()
+    heard: list[str] = []
+    stop = threading.Event()
+
+    def hear(sentence: str) -> None:
+        heard.append(sentence)
+        stop.set()
+
+    plan = RecordingPlan(store=fallen.path, webhook="http://127.0.0.1:9/T000/very-secret")
+    service = RecordingService(
+        fallen.source, plan, clock=fallen.clock, monotonic=lambda: fallen.mono_s, owner="another", told_of_webhook=hear
+    )
+    last = threading.Timer(20.0, stop.set)
+    last.start()
+    service.run(stop)
+    last.cancel()
+    assert heard == ["webhook failed: 127.0.0.1:9 cannot be reached (ConnectError); it is tried again"]
 
 
 def test_a_message_that_is_given_up_is_told_without_what_it_held(fallen: Watch) -> None:
