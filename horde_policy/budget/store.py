@@ -20,10 +20,10 @@ from typing import Any, NamedTuple, TypeVar
 import sqlalchemy as sa
 from sqlalchemy.pool import PoolProxiedConnection
 
-from horde_policy.budget.tables import METADATA, SCHEMA_VERSION, meta
+from horde_policy.budget.tables import METADATA, SCHEMA_VERSION, holds, meta
 from horde_policy.budget.windows import instant_of, microseconds
 from horde_policy.clock import Clock
-from horde_policy.errors import InputError, StoreError
+from horde_policy.errors import InputError, StoreError, shown
 from horde_policy.settings import is_broken_address
 
 __all__ = ["Session", "Store"]
@@ -286,6 +286,7 @@ class Store:
 
         def prepare(connection: sqlite3.Connection, _record: object) -> None:
             connection.isolation_level = None  # this module says when a transaction begins
+            self._refuse_anothers(connection)  # before the first word that changes the file
             connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")
             connection.execute("PRAGMA busy_timeout = 0")
             connection.execute("PRAGMA journal_mode = WAL")
@@ -296,6 +297,15 @@ class Store:
 
         sa.event.listen(engine, "connect", prepare)
         return engine
+
+    def _refuse_anothers(self, connection: sqlite3.Connection) -> None:
+        """Refuse a file that has tables and is no ledger; a database of PostgreSQL may be shared."""
+        found = connection.execute("SELECT name FROM sqlite_master WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\'")
+        tables = {str(name) for (name,) in found}
+        if tables and not {meta.name, holds.name} <= tables:
+            connection.close()
+            rule = "a ledger has an SQLite file of its own: name a new file, an empty one, or a ledger"
+            raise StoreError(self.name, f"there is no ledger: the file holds {shown(min(tables))} of another program; {rule}")
 
     def _open(self, *, create: bool) -> None:
         """Make the tables if asked to, under a lock that three copies starting at once wait for; check the version."""

@@ -113,6 +113,8 @@ def _print_info(found: StoreInfo, standing: tuple[RecorderStatus, ...]) -> None:
         recorder = by_source.get(span.name)
         if recorder is not None:
             out.print(safe(f"  {recorder.sentence()}"), soft_wrap=True)
+            if recorder.webhook:
+                out.print(safe(f"  {recorder.webhook}"), soft_wrap=True)
     if found.damages is not None:
         for damage in found.damages or ("whole: nothing is damaged",):
             out.print(safe(damage), soft_wrap=True)

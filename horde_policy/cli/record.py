@@ -131,10 +131,21 @@ def record(
         reason = f": {state.text}" if state.text else ""
         _say(f"{clock.now():%Y-%m-%d %H:%M:%S} UTC {state.state}{reason}")
 
+    def told_of_webhook(sentence: str) -> None:
+        _say(f"{clock.now():%Y-%m-%d %H:%M:%S} UTC {sentence}")
+
     with HordeClient(address, setting=setting, clock=clock, agent=client_agent(os.environ.get(CONTACT_SETTING))) as client:
         owner = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
         source = LiveSource(client)
-        service = RecordingService(source, plan, clock=clock, monotonic=time.monotonic, owner=owner, told=told)
+        service = RecordingService(
+            source,
+            plan,
+            clock=clock,
+            monotonic=time.monotonic,
+            owner=owner,
+            told=told,
+            told_of_webhook=told_of_webhook,
+        )
         _say(f"recording {client.name} into {service.recorder.store.name} every {service.recorder.interval_s:g} s")
         if service.metrics_port is not None:
             _say(f"metrics at http://{metrics_address}:{service.metrics_port}/metrics")

@@ -76,6 +76,8 @@ class Snapshot:
         What was wrong in the data; notes for what is missing without harm.
     part_times
         When each part was fetched.
+    throttled_parts
+        The parts for which the server asked to be left alone; each has a problem too.
     """
 
     fetched_at: datetime
@@ -92,6 +94,7 @@ class Snapshot:
     demand: pl.DataFrame | None = None
     problems: tuple[Problem, ...] = ()
     part_times: Mapping[str, datetime] = field(default_factory=dict)
+    throttled_parts: frozenset[str] = frozenset()
 
     @property
     def figures_at(self) -> datetime:

@@ -5,7 +5,8 @@ reachable), never a driver's own error, and never with a password.
 """
 
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -14,8 +15,8 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.exc import ArgumentError, DBAPIError, InterfaceError, NoSuchModuleError, OperationalError
 
-from horde_policy.errors import StoreError
-from horde_policy.history.tables import KEPT_DAYS, META, SCHEMA_VERSION, TABLES
+from horde_policy.errors import StoreError, shown
+from horde_policy.history.tables import KEPT_DAYS, META, POLLS, SCHEMA_VERSION, TABLES
 from horde_policy.settings import is_broken_address
 
 __all__ = ["BUSY_TIMEOUT_S", "Database", "from_microseconds", "store_url", "to_microseconds"]
@@ -111,6 +112,8 @@ class Database:
         SQLite only: refuse to grow beyond so many pages.
     durable
         SQLite only: wait for the disk at each transaction. Off for a store that can be made again: a power cut may damage it.
+    monotonic
+        Seconds that never go back, by which waiting for another writer is told.
 
     Attributes
     ----------
@@ -122,15 +125,26 @@ class Database:
     Raises
     ------
     StoreError
-        The database cannot be opened, or holds another schema version.
+        The database cannot be opened, holds another schema version, or is an SQLite file with the tables of another program, in
+        which nothing is changed then.
     """
 
-    def __init__(self, store: str | Path, *, read_only: bool = False, max_pages: int | None = None, durable: bool = True) -> None:
+    def __init__(
+        self,
+        store: str | Path,
+        *,
+        read_only: bool = False,
+        max_pages: int | None = None,
+        durable: bool = True,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.url = store_url(store)
         self.name = self.url.set(query={}).render_as_string(hide_password=True)
         self.file = Path(self.url.database or "") if self.url.get_backend_name() == "sqlite" else None
         self.read_only = read_only
         self._readings = threading.local()
+        self._monotonic = monotonic
+        self._waited_s = 0.0
         if read_only and self.file is not None and not self.file.is_file():
             raise StoreError(self.name, "there is no such history store")
         waits: dict[str, Any] = {"timeout": BUSY_TIMEOUT_S} if self.file is not None else {"connect_timeout": 10}
@@ -165,6 +179,7 @@ class Database:
             if self.read_only:
                 cursor.execute("PRAGMA query_only=ON")
             else:
+                self._refuse_anothers(raw)  # before the first word that changes the file
                 cursor.execute("PRAGMA journal_mode=WAL")
                 cursor.execute(f"PRAGMA synchronous={'FULL' if durable else 'OFF'}")
             if max_pages is not None:
@@ -175,8 +190,22 @@ class Database:
         def _begun(connection: sa.Connection) -> None:
             # A transaction that begins as a reader and upgrades fails at once with "busy": a writer begins as one.
             options = connection.get_execution_options()
-            if options.get("isolation_level") != "AUTOCOMMIT":
+            if options.get("isolation_level") == "AUTOCOMMIT":
+                return
+            before_s = self._monotonic()
+            try:
                 connection.exec_driver_sql("BEGIN IMMEDIATE" if options.get("writer") else "BEGIN")
+            finally:
+                self._waited_s += self._monotonic() - before_s
+
+    def _refuse_anothers(self, raw: Any) -> None:
+        """Refuse an SQLite file that has tables and is no history store; a database of PostgreSQL may be shared."""
+        tables = {name for (name,) in raw.execute("SELECT name FROM sqlite_master WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\'")}
+        if tables and not {META.name, POLLS.name} <= tables:
+            raw.close()
+            found = shown(min(tables))
+            rule = "a history has an SQLite file of its own: name a new file, an empty one, or a history store"
+            raise StoreError(self.name, f"the file is not a history store, it holds {found} of another program; {rule}")
 
     def _check_schema(self, connection: sa.Connection) -> None:
         if not sa.inspect(connection).has_table(META.name):
@@ -220,6 +249,11 @@ class Database:
                     yield connection
                 finally:
                     self._readings.connection = None
+
+    def taken_wait_s(self) -> float:
+        """Return for how many seconds transactions have waited to begin since the last call; only SQLite's do."""
+        waited_s, self._waited_s = self._waited_s, 0.0
+        return waited_s
 
     def close(self) -> None:
         """Close the store's connections."""

@@ -2,7 +2,7 @@
 
 One :meth:`Recorder.step` is one poll. What can fail is remembered and told (:class:`RecorderState`), never raised: the source
 away or throttling, the store full or locked, the clock set back, another recorder at work. When it works again, the time
-between is stored as a gap with its reason.
+between is stored as a gap with its reasons. A part of the answers that fails is named where polls do not come for it.
 """
 
 import threading
@@ -19,6 +19,7 @@ from horde_policy.frames.snapshot import Snapshot
 from horde_policy.history.alerting import AlertKeeper, Judged
 from horde_policy.history.claims import Standing, give_up_lease, note_standing, recording_lock, take_lease
 from horde_policy.history.folding import last_poll
+from horde_policy.history.lost import NOTABLE_WAIT_S, LostTime
 from horde_policy.history.store import HistoryStore, from_microseconds, poll_instant
 from horde_policy.history.tables import SOURCES
 from horde_policy.history.upkeep import Retention
@@ -105,11 +106,13 @@ class Recorder:
         self._last: datetime | None = None
         self._last_mono: float | None = None
         self._last_parts: tuple[datetime, dict[str, datetime]] | None = None
-        self._gap_reason: str | None = "the recorder was not running"
+        self._lost = LostTime()
+        self._lost.add("the recorder was not running")
+        self._held_up = False
         self._pending: list[tuple[datetime, str, str]] = [(clock.now(), "started", "the recorder started")]
         self._behind: str | None = None
         self._noted: Standing | None = None
-        self._asked_mono = monotonic()
+        self._asked_mono = self._answered_mono = monotonic()
         self.latest: Snapshot | None = None
         self.state = RecorderState(state="starting", since=clock.now(), text="", last_stored=None, polls=0, wait_s=0.0)
 
@@ -120,9 +123,15 @@ class Recorder:
         try:
             if not self._take_over():
                 return self._become("standby", "another recorder holds this source", min(self.interval_s, STANDBY_WAIT_S))
-            return self._note(self._poll())
+            waits = [self._tell_of_waits()]
+            state = self._poll()
+            waits.append(self._tell_of_waits())
+            if any(waits) and state.state == "recording":
+                state = self._become("recording", "; ".join(filter(None, waits)), state.wait_s)
+            return self._note(state)
         except StoreError as error:
-            self._gap_reason = f"the store failed: {error}"
+            self.store.taken_wait_s()  # told by the error
+            self._lost.add(f"the store failed: {error}")
             return self._become("store_failing", str(error), self.interval_s)
 
     def _take_over(self) -> bool:
@@ -132,7 +141,8 @@ class Recorder:
         sole = self._lock.take()
         if not take_lease(self.store, name, self.owner, now, lease_s, interval_s=self.interval_s, sole=sole):
             self._resumed, self._noted = False, None
-            self._gap_reason = self._last_mono = None
+            self._lost.clear()
+            self._last_mono = None
             return False
         if not self._resumed:
             self._last = self._last_in_store()
@@ -152,16 +162,22 @@ class Recorder:
         try:
             snapshot = self.source.load()
         except SourceThrottled as error:
-            return self._unanswered("throttled", "the source throttled", error, max(self.interval_s, error.retry_after_s or 0.0))
+            return self._unanswered("throttled", error, max(self.interval_s, error.retry_after_s or 0.0))
         except (SourceError, InputError) as error:
-            return self._unanswered("source_away", "the source gave no answer", error, self.interval_s)
+            return self._unanswered("source_away", error, self.interval_s)
+        self._answered_mono = self._monotonic()
         parts = (snapshot.fetched_at, dict(snapshot.part_times))
         if parts == self._last_parts:
+            failure = _failed_part(snapshot)
+            if failure is not None:
+                self._held_up = True
+                self._lost.add(f"{_UNANSWERED[failure[0]]}: {failure[1]}")
+                return self._become(*failure, self.interval_s)
             return self._become("recording", "nothing new since the last poll", self.interval_s)
         return self._store(snapshot, parts)
 
-    def _unanswered(self, state: State, what: str, error: HordePolicyError, wait_s: float) -> RecorderState:
-        self._gap_reason = f"{what}: {error}"
+    def _unanswered(self, state: State, error: HordePolicyError, wait_s: float) -> RecorderState:
+        self._lost.add(f"{_UNANSWERED[state]}: {error}")
         judged = None if self._alerts is None else self._alerts.judge(None, self._now())
         if judged is not None and judged.changes and self._alerts is not None:
             at = judged.changes[-1].at
@@ -199,11 +215,12 @@ class Recorder:
         """Return why polls are missing since the last one; null if none is."""
         if self._last is None or (at - self._last).total_seconds() <= GAP_FACTOR * self.interval_s:
             return None
-        if self._gap_reason is None and self._last_mono is not None:
-            distance_s, gone_s = (at - self._last).total_seconds(), self._monotonic() - self._last_mono
+        if self._last_mono is not None:
+            distance_s, gone_s = (at - self._last).total_seconds(), self._answered_mono - self._last_mono
             if distance_s - gone_s > self.interval_s:
-                return f"the clock went on {distance_s:.0f} s within {gone_s:.0f} s: it was set forward, or the machine slept"
-        return self._gap_reason or "no poll was stored"
+                told = f"the clock went on {distance_s:.0f} s within {gone_s:.0f} s: it was set forward, or the machine slept"
+                self._lost.add(told)
+        return self._lost.told() or "no poll was stored"
 
     def _store(self, snapshot: Snapshot, parts: tuple[datetime, dict[str, datetime]]) -> RecorderState:
         at = self._instant(poll_instant(snapshot))
@@ -223,17 +240,31 @@ class Recorder:
             self._retention.apply(self.store, self.source.name, at)
         if self._behind is not None:
             return self._become("clock_behind", self._behind, self.interval_s)
+        failure = _failed_part(snapshot)
+        if failure is not None and self._held_up and reason is not None:  # the other parts' slower polls do not end it
+            return self._become(*failure, self.interval_s)
+        self._held_up = False
         return self._become("recording", "", self.interval_s)
 
     def _stored(self, stored: Snapshot, at: datetime, parts: tuple[datetime, dict[str, datetime]], judged: Judged | None) -> None:
         if self._alerts is not None and judged is not None:
             self._alerts.accept(judged)
         self._pending.clear()
-        self._gap_reason = None
-        self._last, self._last_mono = at, self._monotonic()
+        self._lost.clear()
+        self._last, self._last_mono = at, self._answered_mono
         self._last_parts = parts
         self.latest = stored
         self.state = replace(self.state, last_stored=at, polls=self.state.polls + 1)
+
+    def _tell_of_waits(self) -> str:
+        """Remember and return how long the store was waited for since the last call; nothing where that is not worth a word."""
+        waited_s = self.store.taken_wait_s()
+        if waited_s < NOTABLE_WAIT_S:
+            return ""
+        self._lost.add("the store was locked", waited_s)
+        told = f"the store was locked for {waited_s:.0f} s"
+        self._pending.append((self._clock.now(), "store_waited", told))
+        return told
 
     # -- how it stands -------------------------------------------------------------------------------------------------
 
@@ -288,3 +319,14 @@ class Recorder:
             return  # the lease runs out by itself
         finally:
             self._lock.release()
+
+
+_UNANSWERED: dict[State, str] = {"throttled": "the source throttled", "source_away": "the source gave no answer"}
+
+
+def _failed_part(snapshot: Snapshot) -> tuple[State, str] | None:
+    """Return the state and the words for the first part that failed and that figures rest on; null if none did."""
+    for problem in snapshot.problems:
+        if problem.code in ("part_failed", "missing_part") and problem.level == "problem":
+            return "throttled" if problem.subject in snapshot.throttled_parts else "source_away", problem.text
+    return None

@@ -68,6 +68,8 @@ class RecordingService:
         As for :class:`~horde_policy.history.recorder.Recorder`.
     told
         Is given the recorder's state whenever that changes.
+    told_of_webhook
+        Is given a sentence when the webhook begins to fail or works again; from another thread.
     wait
         Passes seconds between polls; by default until the stop.
 
@@ -86,12 +88,14 @@ class RecordingService:
         monotonic: Callable[[], float],
         owner: str,
         told: Callable[[RecorderState], None] | None = None,
+        told_of_webhook: Callable[[str], None] | None = None,
         wait: Callable[[threading.Event, float], object] | None = None,
     ) -> None:
         self._source = source
         self._plan = plan
         self._clock = clock
         self._told = told
+        self._told_of_webhook = told_of_webhook
         self._wait = wait or threading.Event.wait
         self._open = ExitStack()
         if plan.webhook is not None:
@@ -150,7 +154,9 @@ class RecordingService:
         faults: list[BaseException] = []
         beside = [threading.Thread(target=self._record, args=(stop, faults), name="recorder", daemon=True)]
         if self._plan.webhook is not None:
-            sender = WebhookSender(self._opened(), self._source.name, self._plan.webhook, clock=self._clock)
+            sender = WebhookSender(
+                self._opened(), self._source.name, self._plan.webhook, clock=self._clock, told=self._told_of_webhook
+            )
             self._open.enter_context(sender)
             wait = _waiting(self._wait, stop)
             beside.append(threading.Thread(target=sender.run, args=(stop,), kwargs={"wait": wait}, name="webhook", daemon=True))

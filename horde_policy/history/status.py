@@ -9,6 +9,7 @@ import sqlalchemy as sa
 from horde_policy.history.folding import last_poll
 from horde_policy.history.store import HistoryStore, from_microseconds, to_microseconds
 from horde_policy.history.tables import RECORDERS, SOURCES
+from horde_policy.history.webhook_standing import webhook_sentence
 
 __all__ = ["RecorderStatus", "recorder_statuses"]
 
@@ -32,6 +33,8 @@ class RecorderStatus:
         When it last stored a poll; null before the first.
     interval_s
         Between polls; null for ``never``.
+    webhook
+        When and why its webhook last failed, and whether it works again; empty if it never failed.
     """
 
     source: str
@@ -40,6 +43,7 @@ class RecorderStatus:
     text: str
     last_poll: datetime | None
     interval_s: float | None
+    webhook: str = ""
 
     @property
     def is_well(self) -> bool:
@@ -85,10 +89,21 @@ def recorder_statuses(store: HistoryStore, now: datetime) -> tuple[RecorderStatu
 def _status(connection: sa.Connection, row: sa.Row[Any], now: datetime) -> RecorderStatus:
     poll = last_poll(connection, int(row[0]))
     last = None if poll is None else from_microseconds(poll.at_us)
+    webhook = webhook_sentence(connection, int(row[0]))
     if row.state is None:
-        return RecorderStatus(source=row.name, state="never", since=None, text="", last_poll=last, interval_s=None)
+        return RecorderStatus(
+            source=row.name, state="never", since=None, text="", last_poll=last, interval_s=None, webhook=webhook
+        )
     state, since, text = str(row.state), from_microseconds(row.since_us), str(row.text)
     if row.owner is not None and to_microseconds(now) > row.until_us:
         text = f"the last it said was {state}" + (f": {text}" if text else "")
         state, since = "silent", from_microseconds(row.until_us)
-    return RecorderStatus(source=row.name, state=state, since=since, text=text, last_poll=last, interval_s=row.interval_s)
+    return RecorderStatus(
+        source=row.name,
+        state=state,
+        since=since,
+        text=text,
+        last_poll=last,
+        interval_s=row.interval_s,
+        webhook=webhook,
+    )

@@ -4,6 +4,7 @@ A poll is written whole or not at all, with the events and alerts that belong to
 poll in flight and nothing else. See :mod:`horde_policy.history.tables` for the layout.
 """
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -90,8 +91,16 @@ class _Last:
 class HistoryStore(Database):
     """A history store; see :class:`~horde_policy.history.database.Database` for its parameters."""
 
-    def __init__(self, store: str | Path, *, read_only: bool = False, max_pages: int | None = None, durable: bool = True) -> None:
-        super().__init__(store, read_only=read_only, max_pages=max_pages, durable=durable)
+    def __init__(
+        self,
+        store: str | Path,
+        *,
+        read_only: bool = False,
+        max_pages: int | None = None,
+        durable: bool = True,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        super().__init__(store, read_only=read_only, max_pages=max_pages, durable=durable, monotonic=monotonic)
         self.numbers = Numbers()
         self._last: dict[int, _Last] = {}
 

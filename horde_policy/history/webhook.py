@@ -23,6 +23,7 @@ from horde_policy.clock import Clock
 from horde_policy.errors import ConfigError, StoreError
 from horde_policy.history.store import HistoryStore, to_microseconds
 from horde_policy.history.tables import DELIVERIES, EVENTS, SOURCES
+from horde_policy.history.webhook_standing import RECOVERED, WEBHOOK_EVENTS, last_of
 
 __all__ = ["WebhookSender", "checked_webhook"]
 
@@ -103,16 +104,27 @@ class WebhookSender:
         Tells what is due.
     transport
         Another way to the receiver, for tests.
+    told
+        Is given a sentence when the webhook begins to fail, when a message is given up, and when it works again.
     """
 
     def __init__(
-        self, store: HistoryStore, source: str, address: str, *, clock: Clock, transport: httpx.BaseTransport | None = None
+        self,
+        store: HistoryStore,
+        source: str,
+        address: str,
+        *,
+        clock: Clock,
+        transport: httpx.BaseTransport | None = None,
+        told: Callable[[str], None] | None = None,
     ) -> None:
         self._store = store
         self._source = source
         self._address = checked_webhook(address)
         self._host = urlsplit(self._address).netloc
         self._clock = clock
+        self._told = told or (lambda _: None)
+        self._failing = False
         headers = {"Content-Type": "application/json", "User-Agent": f"horde_policy/{__version__}"}
         self._client = httpx.Client(headers=headers, timeout=ANSWER_S, follow_redirects=False, transport=transport)
 
@@ -132,15 +144,24 @@ class WebhookSender:
         StoreError
             The store cannot be read or written.
         """
-        delivered = 0
+        delivered = given_up = 0
         while (message := self._claim()) is not None:
             if message.given_up:
+                given_up += 1
                 continue
             failure = self._post(message)
-            self._mark(message, failure)
+            recovered = self._mark(message, failure)
             if failure is not None:
+                if not self._failing:
+                    self._told(f"webhook failed: {failure}; it is tried again")
+                self._failing = True
                 break
+            if recovered or self._failing:
+                self._told(f"webhook recovered: {self._host} was told")
+            self._failing = False
             delivered += 1
+        if given_up:
+            self._told(f"webhook gave up: {given_up} changes of alerts could not be told within a day")
         return delivered
 
     def _claim(self) -> _Message | None:
@@ -176,7 +197,8 @@ class WebhookSender:
         except (httpx.HTTPError, httpx.StreamError) as error:
             return f"{self._host} cannot be reached ({type(error).__name__})"
 
-    def _mark(self, message: _Message, failure: str | None) -> None:
+    def _mark(self, message: _Message, failure: str | None) -> bool:
+        """Store what came of a message; return whether it is the first that got through after a stored failure."""
         now = self._clock.now()
         pause_s = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2.0 ** min(message.tries - 1, 10))
         again_us = to_microseconds(now + timedelta(seconds=pause_s))
@@ -187,6 +209,16 @@ class WebhookSender:
                 source = sa.select(DELIVERIES.c.source).where(DELIVERIES.c.delivery == message.delivery).scalar_subquery()
                 event = {"at_us": to_microseconds(now), "kind": "webhook_failed", "text": f"{failure}; it is tried again"}
                 connection.execute(EVENTS.insert().values(source=source, **event))
+            return failure is None and self._note_recovery(connection, to_microseconds(now))
+
+    def _note_recovery(self, connection: sa.Connection, now_us: int) -> bool:
+        source = connection.scalar(sa.select(SOURCES.c.source).where(SOURCES.c.name == self._source))
+        last = last_of(connection, source, WEBHOOK_EVENTS)
+        if last is None or last.kind == RECOVERED:
+            return False
+        event = {"source": source, "at_us": now_us, "kind": RECOVERED, "text": f"{self._host} was told"}
+        connection.execute(EVENTS.insert().values(**event))
+        return True
 
     def run(self, stop: threading.Event, *, wait: Callable[[float], object] | None = None) -> None:
         """Send what is due until ``stop`` is set; ``wait`` passes seconds, by default until ``stop``."""

@@ -9,7 +9,7 @@ import random
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from types import TracebackType
 from typing import Self
@@ -282,7 +282,8 @@ class HordeClient:
                 running.wait(max(0.0, until - self._monotonic()))
         with self._lock:
             problems = [problem for name in asked for problem in self._taken(name, parts, now)]
-        return assemble(parts, source=self.name, kind="live", problems=problems)
+            throttled = frozenset(name for name in asked if isinstance(self._endpoints[name].error, SourceThrottled))
+        return replace(assemble(parts, source=self.name, kind="live", problems=problems), throttled_parts=throttled)
 
     def _taken(self, name: PartName, parts: dict[PartName, Part], now: datetime) -> tuple[Problem, ...]:
         """Put the part, or its last good answer, with the parts; return what is to be said of it."""

@@ -252,7 +252,7 @@ def recorded_rows(info: StoreInfo, recorders: Sequence[RecorderStatus]) -> list[
             id=f"recorded {one.span.name}",
             cells={
                 "source": grid.name_cell(one.span.name, sub="synthetic" if one.span.synthetic else ""),
-                "state": {"text": visible(standing[one.span.name].sentence()) if one.span.name in standing else NOT_REPORTED},
+                "state": _recorder_cell(standing.get(one.span.name)),
                 "last": NOT_REPORTED if one.span.last is None else instant(one.span.last),
                 "polls": count(one.span.polls),
                 "first": NOT_REPORTED if one.span.first is None else instant(one.span.first),
@@ -262,6 +262,13 @@ def recorded_rows(info: StoreInfo, recorders: Sequence[RecorderStatus]) -> list[
         )
         for one in info.sources
     ]
+
+
+def _recorder_cell(recorder: RecorderStatus | None) -> dict[str, str]:
+    """Return how a recorder stands, and below it when its webhook last failed."""
+    if recorder is None:
+        return {"text": NOT_REPORTED}
+    return {"text": visible(recorder.sentence()), "sub": visible(recorder.webhook)}
 
 
 UPLOAD_COLUMNS: Final = (

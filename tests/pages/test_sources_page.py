@@ -12,6 +12,7 @@ import pytest
 from horde_policy.clock import FixedClock
 from horde_policy.history.kept import keep_samples
 from horde_policy.history.store import HistoryStore
+from horde_policy.history.tables import EVENTS
 from horde_policy.imports import ExportFile, read_samples
 from horde_policy.ui import live, replay_desk, review_library, uploads
 from horde_policy.ui.budget_desk import budget_desk
@@ -120,12 +121,20 @@ def test_the_history_is_told_with_its_recorder_or_what_it_would_need(
     assert cells["gaps"]["text"] == "1"
     assert cells["state"]["text"] == "Not recorded here: its polls were imported"
     assert not any("metrics of" in str(caption.value) for caption in shown.test.caption)
+    assert not cells["state"].get("sub")
     store = HistoryStore(made_history.store, durable=False)
+    with store.writing() as connection:
+        told = {"kind": "webhook_failed", "text": "hooks.example <b>\u202e answers 503; it is tried again"}
+        connection.execute(EVENTS.insert().values(source=store.source_id(connection, made_history.source), at_us=0, **told))
     text = 'horde_text_free_allowance_decisions{horde_outcome="free"} 5 1790000000000\n'
     keep_samples(store, read_samples(text.encode())[0], name="*mimir*")
     store.close()
     kept = app().open("sources")
     kept.assert_well()
+    below = kept.rows("sources.recorded")[made_history.source]["cells"]["state"]["sub"]
+    assert below.startswith("The webhook failed at 1970-01-01 00:00:00 UTC: hooks.example <b>")
+    assert below.endswith(" answers 503; it is tried again")
+    assert "\u202e" not in below
     (said,) = [str(caption.value) for caption in kept.test.caption if "metrics of" in str(caption.value)]
     assert said.startswith("It keeps 1 day of metrics of \\*mimir\\*\\, 21 Sep 2026 ")
     monkeypatch.delenv("HORDE_POLICY_HISTORY")

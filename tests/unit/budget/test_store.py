@@ -318,6 +318,31 @@ def test_a_file_that_is_no_ledger_is_refused(tmp_path: Path) -> None:
         Ledger(tmp_path / "no" / "folder.db")
 
 
+@pytest.mark.parametrize("table", ["t", "meta"])
+@pytest.mark.parametrize("create", [True, False])
+def test_another_programs_file_is_refused_and_left_as_it_was(tmp_path: Path, table: str, create: bool) -> None:
+    path = tmp_path / "app.db"
+    with sqlite3.connect(path) as connection:
+        connection.execute(f"CREATE TABLE {table} (name TEXT, value TEXT)")
+    connection.close()
+    before = path.read_bytes()
+    with pytest.raises(StoreError, match=f"there is no ledger: the file holds '{table}' of another program"):
+        Ledger(path, create=create)
+    assert path.read_bytes() == before
+    assert [one.name for one in tmp_path.iterdir()] == ["app.db"]
+
+
+def test_an_empty_file_becomes_a_ledger_of_small_pages(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.db"
+    path.touch()
+    Ledger(path).close()
+    with sqlite3.connect(path) as connection:
+        assert connection.execute("PRAGMA page_size").fetchone() == (1024,)
+        connection.execute("CREATE TABLE another (x)")
+    connection.close()
+    Ledger(path).close()
+
+
 def test_a_ledger_of_another_version_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "ledger.db"
     Ledger(path).close()
@@ -378,6 +403,7 @@ def test_a_ledger_of_other_pages_keeps_them_and_its_checkpoints_are_as_large(tmp
         connection.execute("PRAGMA page_size = 4096")
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("CREATE TABLE older (x)")
+        connection.execute("DROP TABLE older")
     connection.close()
     with Ledger(path) as ledger:
         ledger.set_budget("team", Limit("day", "1"))

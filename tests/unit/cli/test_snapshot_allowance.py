@@ -60,7 +60,7 @@ def test_one_model_at_one_size_is_the_entry_of_the_snapshot(capsys: pytest.Captu
     assert one == next(entry for entry in entries if entry["model"] == CYDONIA)
 
 
-MADE_UP = {"code": "synthetic", "subject": "snapshot", "text": "the data of this source are made up", "level": "note"}
+MADE_UP = {"code": "synthetic", "subject": "Busy test server", "text": "the data of this source are made up", "level": "note"}
 
 
 def test_a_model_that_nobody_knows_has_no_worker_and_names_close_to_it(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,6 +1,7 @@
 """Alerts in the recorder: judged at each poll, kept with it, told once each, whatever ends the recorder in between."""
 
 import json
+import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -17,6 +18,8 @@ from horde_policy.frames.snapshot import Snapshot, SourceKind
 from horde_policy.history.alerting import AlertKeeper, firing_alerts, stored_alerts
 from horde_policy.history.reading import events_between, snapshot_at
 from horde_policy.history.recorder import Recorder
+from horde_policy.history.service import RecordingPlan, RecordingService
+from horde_policy.history.status import recorder_statuses
 from horde_policy.history.store import HistoryStore
 from horde_policy.history.tables import ALERT_STATES
 from horde_policy.history.webhook import WebhookSender, checked_webhook
@@ -324,6 +327,65 @@ def test_a_receiver_that_fails_is_told_again_later_and_in_order(fallen: Watch, m
     told = [text for kind, text in events.select("kind", "text").iter_rows() if kind == "webhook_failed"]
     assert len(told) == 1
     assert "very-secret" not in told[0]
+
+
+def test_a_webhook_that_fails_and_works_again_is_told_once_each_and_stands_with_the_recorder(fallen: Watch) -> None:
+    def standing() -> str:
+        (found,) = recorder_statuses(fallen.store, fallen.clock.now())
+        return found.webhook
+
+    heard: list[str] = []
+    with WebhookReceiver("error", "error", "error", "ok") as receiver:
+        host = receiver.url.split("/")[2]
+        assert standing() == ""
+        for _ in range(2):  # the second is a process that is started while it fails
+            sending = WebhookSender(fallen.store, "made up", receiver.url, clock=fallen.clock, told=heard.append)
+            with sending:
+                sending.send_due()
+                fallen.clock.advance(10)
+        assert heard == [f"webhook failed: {host} answers 503; it is tried again"] * 2
+        assert standing() == f"The webhook failed at 2026-11-29 12:12:00 UTC: {host} answers 503; it is tried again"
+        with WebhookSender(fallen.store, "made up", receiver.url, clock=fallen.clock, told=heard.append) as sending:
+            sending.send_due()
+            fallen.clock.advance(20)
+            assert sending.send_due() == 2
+            assert sending.send_due() == 0
+    assert heard[3:] == [f"webhook recovered: {host} was told"]
+    failed = f"The webhook failed at 2026-11-29 12:12:00 UTC: {host} answers 503"
+    assert standing() == f"{failed}; it works again since 2026-11-29 12:12:40 UTC"
+    kinds = events_between(fallen.store, START - LONG, START + LONG)["kind"].to_list()
+    assert [kind for kind in kinds if kind.startswith("webhook_")] == ["webhook_failed", "webhook_recovered"]
+    assert not [text for text in (*heard, standing()) if "secret" in text]
+
+
+def test_a_recording_that_runs_hands_on_what_its_webhook_says(fallen: Watch) -> None:
+    fallen.recorder._lock.release()
+    heard: list[str] = []
+    stop = threading.Event()
+
+    def hear(sentence: str) -> None:
+        heard.append(sentence)
+        stop.set()
+
+    plan = RecordingPlan(store=fallen.path, webhook="http://127.0.0.1:9/T000/very-secret")
+    service = RecordingService(
+        fallen.source, plan, clock=fallen.clock, monotonic=lambda: fallen.mono_s, owner="another", told_of_webhook=hear
+    )
+    last = threading.Timer(20.0, stop.set)
+    last.start()
+    service.run(stop)
+    last.cancel()
+    assert heard == ["webhook failed: 127.0.0.1:9 cannot be reached (ConnectError); it is tried again"]
+
+
+def test_a_message_that_is_given_up_is_told_without_what_it_held(fallen: Watch) -> None:
+    heard: list[str] = []
+    fallen.clock.advance(86_400 + 600)
+    with WebhookSender(fallen.store, "made up", "http://127.0.0.1:9/", clock=fallen.clock, told=heard.append) as sending:
+        sending.send_due()
+    assert heard == ["webhook gave up: 2 changes of alerts could not be told within a day"]
+    (found,) = recorder_statuses(fallen.store, fallen.clock.now())
+    assert found.webhook.endswith("UTC: the webhook could not be told within a day, after 0 tries")
 
 
 def test_a_receiver_that_does_not_answer_is_given_up_for_now(fallen: Watch, monkeypatch: pytest.MonkeyPatch) -> None:

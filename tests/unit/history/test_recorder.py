@@ -7,9 +7,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 
 from horde_policy.clock import FixedClock
-from horde_policy.errors import SourceThrottled, SourceUnavailable, StoreError
+from horde_policy.errors import Problem, SourceThrottled, SourceUnavailable, StoreError
 from horde_policy.frames.snapshot import Snapshot, SourceKind
 from horde_policy.history.reading import events_between, gaps_between, polls_between, snapshot_at
 from horde_policy.history.recorder import Recorder
@@ -52,11 +53,27 @@ class Bench:
         self.clock = FixedClock(START)
         self.mono_s = 0.0
         self.source = MadeSource(self.clock)
-        self.store = HistoryStore(path, durable=False)
+        self.interval_s = 30.0
+        self.store = HistoryStore(path, durable=False, monotonic=lambda: self.mono_s)
         self.recorder = self.new_recorder("first")
 
     def new_recorder(self, owner: str) -> Recorder:
-        return Recorder(self.source, self.store, clock=self.clock, monotonic=lambda: self.mono_s, owner=owner)
+        return Recorder(
+            self.source,
+            self.store,
+            clock=self.clock,
+            monotonic=lambda: self.mono_s,
+            owner=owner,
+            interval_s=self.interval_s,
+        )
+
+    def lock_for(self, seconds: float) -> None:
+        """Let another hold the store for so long before the next writer gets it."""
+
+        @sa.event.listens_for(self.store.engine, "before_cursor_execute", once=True)
+        def _held(*_: object) -> None:
+            self.clock.advance(seconds)
+            self.mono_s += seconds
 
     def go(self, polls: int, seconds: float = 30.0) -> list[str]:
         states: list[str] = []
@@ -267,3 +284,95 @@ def test_readers_see_how_the_recorder_stands(bench: Bench) -> None:
     assert status() == ("stopped", "Stopped since 2026-11-29 10:17:40 UTC")
     bench.store.write(replace(bench.source.base, source="another"))
     assert [found.state for found in recorder_statuses(bench.store, bench.clock.now())] == ["never", "stopped"]
+
+
+# -- a part that fails, a store that is locked, and several reasons ------------------------------------------------------
+
+
+def parts_of(bench: Bench, *, workers_s: float, models_s: float, state: str | None = None) -> Snapshot:
+    """Return an answer whose list of models failed (``state``), or came like the workers."""
+    told = "models could not be had since 12:00:10 UTC (made up: 429); its answer of 12:00:00 UTC stands"
+    problem = () if state is None else (Problem("part_failed", "models", told),)
+    times = {"workers": START + timedelta(seconds=workers_s), "models": START + timedelta(seconds=models_s)}
+    return replace(
+        moved_to(bench.source.base, min(times.values())),
+        source=bench.source.name,
+        part_times=times,
+        problems=problem,
+        throttled_parts=frozenset({"models"} if state == "throttled" else ()),
+    )
+
+
+@pytest.mark.parametrize("failing", ["throttled", "source_away"])
+def test_a_part_that_fails_is_named_where_no_poll_comes_for_it(bench: Bench, failing: str) -> None:
+    bench.interval_s = 10.0
+    bench.recorder = bench.new_recorder("first")
+    states = []
+    for at in range(0, 100, 10):  # the workers turn over every 30 s, the models every 10 s
+        ok = at in (0, 80, 90)
+        bench.source.answer = parts_of(bench, workers_s=at // 30 * 30, models_s=at if ok else 0, state=None if ok else failing)
+        states += bench.go(1, seconds=10.0)
+        if at == 20:
+            (status,) = recorder_statuses(bench.store, bench.clock.now())
+            assert (status.state, status.text) == (failing, bench.source.answer.problems[0].text)
+    assert states == ["recording", *[failing] * 7, "recording", "recording"]
+    assert bench.event_kinds() == ["started", failing]
+    what = {"throttled": "the source throttled", "source_away": "the source gave no answer"}[failing]
+    told = f"{what}: models could not be had since 12:00:10 UTC (made up: 429); its answer of 12:00:00 UTC stands"
+    assert bench.gaps() == [(30.0, told), (30.0, told), (20.0, told)]
+
+
+def test_a_part_that_fails_while_polls_come_is_recording(bench: Bench) -> None:
+    for at in range(0, 150, 30):
+        bench.source.answer = parts_of(bench, workers_s=at, models_s=0, state="throttled")
+        assert bench.go(1) == ["recording"]
+    assert bench.gaps() == []
+    assert bench.event_kinds() == ["started"]
+
+
+def test_a_store_that_was_locked_for_less_than_the_writer_waits_is_named(bench: Bench) -> None:
+    bench.go(2)
+    bench.lock_for(20.0)
+    assert bench.go(1, seconds=10.0) == ["recording"]
+    assert bench.recorder.state.text == "the store was locked for 20 s"
+    bench.go(1)
+    assert bench.recorder.state.text == ""
+    assert bench.event_kinds() == ["started", "store_waited"]
+    assert bench.gaps() == [], "50 s are within the gap factor"
+    bench.lock_for(28.0)
+    bench.go(1)
+    assert bench.gaps() == [(58.0, "the store was locked for 28 s")]
+    bench.lock_for(2.0)
+    bench.go(1)
+    assert bench.recorder.state.text == "", "a moment is not worth a word"
+
+
+def test_a_gap_carries_all_its_reasons_in_their_order(bench: Bench) -> None:
+    bench.go(2)
+    bench.source.failing = SourceUnavailable("made up", "no answer within 10 s")
+    bench.lock_for(20.0)
+    bench.go(3)
+    bench.source.failing = SourceThrottled("made up", "429", retry_after_s=75.0)
+    bench.go(1)
+    bench.source.failing = None
+    bench.go(1)
+    [(_, reason)] = bench.gaps()
+    assert reason.split("; ") == [
+        "the store was locked for 20 s",
+        "the source gave no answer: made up: no answer within 10 s",
+        "the source throttled: made up: 429",
+    ]
+
+
+def test_a_gap_of_many_reasons_stays_short_and_has_the_first_and_the_last(bench: Bench) -> None:
+    bench.go(1)
+    for number in range(20):
+        bench.source.failing = SourceUnavailable("made up", f"fault {number} {'x' * 999}")
+        bench.go(1)
+    bench.source.failing = None
+    bench.go(1)
+    [(_, reason)] = bench.gaps()
+    assert len(reason) < 3000
+    assert "fault 0 " in reason
+    assert "fault 19 " in reason
+    assert "12 more reasons" in reason

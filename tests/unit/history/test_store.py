@@ -199,6 +199,32 @@ def test_a_file_that_is_no_store_is_refused(tmp_path: Path, content: bytes) -> N
         HistoryStore(path, read_only=True)
 
 
+@pytest.mark.parametrize("table", ["t", "history_meta", "o'brien \n"])
+@pytest.mark.parametrize("journal", ["delete", "wal"])
+def test_another_programs_file_is_refused_and_left_as_it_was(tmp_path: Path, table: str, journal: str) -> None:
+    path = tmp_path / "app.sqlite"
+    with sqlite3.connect(path) as connection:
+        connection.execute(f"PRAGMA journal_mode = {journal}")
+        connection.execute(f'CREATE TABLE "{table}" (x)')
+    connection.close()
+    before = path.read_bytes()
+    for _ in range(2):
+        with pytest.raises(StoreError, match="a history has an SQLite file of its own"):
+            HistoryStore(path)
+    assert path.read_bytes() == before
+    assert [one.name for one in tmp_path.iterdir()] == ["app.sqlite"]
+
+
+def test_an_empty_file_and_one_that_another_adds_a_table_to_are_taken(tmp_path: Path) -> None:
+    path = tmp_path / "history.sqlite"
+    path.touch()
+    HistoryStore(path).close()
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE meta (x)")
+    connection.close()
+    HistoryStore(path).close()
+
+
 def test_a_missing_store_is_not_made_by_reading(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="no such"):
         HistoryStore(tmp_path / "none.sqlite", read_only=True)

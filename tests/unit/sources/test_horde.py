@@ -228,6 +228,18 @@ def test_a_429_is_obeyed_when_it_carries_no_rc(
     assert client.fetch_snapshot().workers.height == 13
 
 
+def test_a_snapshot_tells_a_throttled_part_from_one_that_fails(stage: Stage, client: HordeClient) -> None:
+    stage.server.fail("throttled", retry_after="59", on=PATHS["models"])
+    assert client.fetch_snapshot().throttled_parts == {"models"}
+    stage.server.heal()
+    stage.clock.advance(60)
+    assert client.fetch_snapshot().throttled_parts == frozenset()
+    stage.server.fail("status", status=404, on=PATHS["models"])
+    stage.clock.advance(60)
+    found = client.fetch_snapshot()
+    assert (found.throttled_parts, [problem.subject for problem in found.problems]) == (frozenset(), ["models"])
+
+
 def test_the_recorded_429_of_a_real_server(stage: Stage, client: HordeClient) -> None:
     errors = Path(__file__).parents[2] / "data" / "horde_errors"
     stage.server.answer_with(PATHS["models"], errors / "ratelimit_get_models_90_per_minute.json")

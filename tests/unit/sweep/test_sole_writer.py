@@ -25,9 +25,7 @@ def test_a_second_writer_is_told_who_writes_and_takes_over_when_that_one_ends(tm
     out = tmp_path / "s.parquet"
     with sole_writer(out, "process 12 on here"):
         with (
-            pytest.raises(
-                InputError, match=r"is being written by another sweep, process 12 on here \(wait for its end"
-            ),
+            pytest.raises(InputError, match=r"is being written by another sweep, process 12 on here \(wait for its end"),
             sole_writer(out, "me"),
         ):
             raise AssertionError
