@@ -246,7 +246,7 @@ def test_two_ranges_and_two_exports_are_compared(app: NewApp) -> None:
     ranges.assert_well()
     rows = ranges.part("decisions.comparison-table")["rows"]
     refused = next(row["cells"] for row in rows if row["cells"]["outcome"] == "refused")
-    assert refused["difference"].startswith("-")
+    assert refused["difference"].startswith("−")
     exports = app().open("decisions", against=add(("other.prom", PLAIN)), rows="outcome", colour="none")
     exports.assert_well()
     assert "other.prom: 3 decisions" in words(exports)

@@ -222,7 +222,11 @@ def test_an_empty_file_and_one_that_another_adds_a_table_to_are_taken(tmp_path: 
     with sqlite3.connect(path) as connection:
         connection.execute("CREATE TABLE meta (x)")
     connection.close()
-    HistoryStore(path).close()
+    served = load_recorded(RECORDED / "snapshot")
+    taken = HistoryStore(path)
+    taken.write(served)
+    assert snapshot_at(taken, poll_instant(served)).workers.height == served.workers.height
+    taken.close()
 
 
 def test_a_missing_store_is_not_made_by_reading(tmp_path: Path) -> None:
