@@ -16,7 +16,6 @@ from horde_policy.views.figures import sweep_lines as lines
 from horde_policy.views.sweep_results import blocks_of, default_axes, heat_of
 from horde_policy.views.sweep_state import OTHERS_RULES
 from horde_policy.views.sweep_words import SETTING_WORDS, metric_words, setting_value
-from horde_policy.views.text import count
 
 __all__ = ["show_looked_at", "show_maps", "show_parallel", "show_points", "show_settings"]
 
@@ -59,7 +58,7 @@ def _heat(result: Result) -> None:
             "Up", "y", y, {name: SETTING_WORDS[name][0] for name in varied if name != x} or {y: SETTING_WORDS[y][0]}, width=130
         )
         _select("Figure", "metric", metric.key, {key: metric_words(m) for key, m in METRICS.items()}, width=210)
-        _select("Of several settings", "others", asked.others, OTHERS_RULES, width=210)
+        _select("Of several settings", "others", asked.others, OTHERS_RULES, width=270)
         _held_settings(result, x, y, fixed)
     marked = {"in force": judgement.baseline, "proposed": judgement.recommended, "looked at": result.point}
     heat = heat_of(judgement, x, y, metric, others=cast(Literal["best", "mean", "worst"], asked.others), fixed=fixed)
@@ -70,8 +69,9 @@ def _heat(result: Result) -> None:
         on_mark=lambda mark: _open(mark[0]),
     )
     st.caption(
-        "◆ in force · ★ proposed · ▣ looked at; in brackets: its own figure is another, since the square shows "
-        f"{OTHERS_RULES[asked.others]} of several. {'Darker' if theme_mode() == 'light' else 'Lighter'} is more."
+        f"Where several settings share a square it shows {OTHERS_RULES[asked.others]}. ◆ in force · ★ proposed · ▣ looked at: a "
+        f"figure beside these marks is their own, where it is another. {'Darker' if theme_mode() == 'light' else 'Lighter'} is "
+        "more; — (dotted): no setting of the square meets the constraints, or its figure is not known."
     )
 
 
@@ -140,11 +140,7 @@ def _front(result: Result) -> None:
     x, y = _pair(result)
     figure = maps.fig_front(result.judgement, x, y, result.names, point=result.point, mode=theme_mode())
     show_figure(figure, alt=maps.front_alt(result.judgement, x, y), key="sweep.front", on_mark=lambda mark: _open(mark[0]))
-    st.caption(
-        f"{count(int(result.judgement.points['front'].sum()))} of {count(result.judgement.points.height)} settings are on the "
-        "front: none that meets the constraints is better in one objective without being worse in another. Whiskers: the 95 % "
-        "interval of the difference from the settings in force."
-    )
+    st.caption(sweep_tables.front_words(result.judgement, maps.front_places(result.judgement, x, y)))
 
 
 # --- the settings looked at ----------------------------------------------------------------------------------------------

@@ -68,7 +68,7 @@ def word_text(dimension: str, word: object) -> str:
     if dimension == "chat":
         return "chat" if word else "text"
     if isinstance(word, datetime):
-        return f"{word:%d %b %H:%M}"
+        return f"{word.day} {word:%b %H:%M}"
     return _REQUESTER_TEXTS.get(str(word), str(word))
 
 

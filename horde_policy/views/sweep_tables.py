@@ -30,7 +30,7 @@ from horde_policy.views.sweep_words import (
     short_days_words,
     with_bounds,
 )
-from horde_policy.views.text import count_of, ratio, visible
+from horde_policy.views.text import count, count_of, ratio, visible
 
 __all__ = [
     "CHECK_COLUMNS",
@@ -39,6 +39,7 @@ __all__ = [
     "SENSITIVITY_COLUMNS",
     "check_rows",
     "compared_rows",
+    "front_words",
     "headline",
     "points_table",
     "rests_on",
@@ -65,6 +66,17 @@ HALF: Final = 0.5
 def headline(proposal: Proposal | None) -> str:
     """Return the answer in one line."""
     return "No settings that were tried meet the constraints" if proposal is None else proposal_words.headline(proposal)
+
+
+def front_words(judgement: Judgement, dots: int) -> str:
+    """Return what the figure of the front shows: how many settings are on it, in how many dots, and what its whiskers are."""
+    on_front = int(judgement.points["front"].sum())
+    shared = f", in {count_of(dots, 'dot')}: the number in a dot says how many settings share it" if dots < on_front else ""
+    return (
+        f"{count(on_front)} of {count_of(judgement.points.height, 'setting')} are on the front{shared}. Of those that meet the "
+        "constraints, none is better in one objective without being worse in another. Whiskers: the 95 % interval of the "
+        "difference from the settings in force."
+    )
 
 
 def warnings_of(judgement: Judgement, proposal: Proposal | None) -> list[str]:

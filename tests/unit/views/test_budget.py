@@ -141,7 +141,7 @@ def test_the_trade_off_has_a_point_for_every_setting(replay: BudgetReplay) -> No
     early = {x: y for trace in figure.data if trace.name == "refused early" for x, y in zip(trace.x, trace.y, strict=True)}
     assert len(early) == replay.summary.height
     for place, row in zip(sorted(early), replay.summary.iter_rows(named=True), strict=True):
-        assert early[place] == row["refused_early"] / 300
+        assert early[place] == pytest.approx(row["refused_early"] / 3), "in percent"
     notes = [note.text for note in figure.layout.annotations]
     assert notes == ["default"]
     assert [shape.x0 for shape in figure.layout.shapes] == [4, 4]
@@ -158,7 +158,7 @@ def test_the_trade_off_has_a_point_for_every_setting(replay: BudgetReplay) -> No
 def test_outcomes_add_up_to_all_requests(replay: BudgetReplay) -> None:
     figure = figures.fig_outcomes(replay.summary, "dark")
     shares = [sum(values) for values in zip(*(trace.x for trace in figure.data), strict=True)]
-    assert shares == pytest.approx([1.0] * replay.summary.height)
+    assert shares == pytest.approx([100.0] * replay.summary.height)
     assert {note.text for note in figure.layout.annotations} >= {"used"}
 
 

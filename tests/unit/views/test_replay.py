@@ -100,8 +100,11 @@ def test_the_figures_draw_what_the_runs_say(world: World, mode: Mode) -> None:
     scores, changes, _ = world
     mix = fig_mix(scores, "requester", mode)
     assert [trace.name for trace in mix.data] == ["free", "funded", "downgraded", "refused"]
-    assert [sum(t.x[n] for t in mix.data) for n in range(12)] == pytest.approx([1] * 12)
+    assert [sum(t.x[n] for t in mix.data) for n in range(12)] == pytest.approx([100] * 12)
+    sizes = fig_mix(scores, "requested_size", mode).data[0].y[0]
+    assert "513 to 1,024" in sizes, "sizes are written as everywhere"
     waits = fig_waits(scores, requester=None, outcome=None, mode=mode)
+    assert waits.layout.yaxis.title.text == "share started within it (%)"
     assert [trace.name for trace in waits.data] == ["baseline", "B", "C", "D"]
     assert {note.text for note in waits.layout.annotations} == {"full wait 60 s", "floor wait 300 s"}
     allowance = fig_allowance(scores, ALL_MODELS, dated=True, mode=mode)
@@ -113,7 +116,7 @@ def test_the_figures_draw_what_the_runs_say(world: World, mode: Mode) -> None:
     for trace in gains.data:
         for letter, share in zip(trace.y, trace.x, strict=True):
             figures = changes[letter].figures
-            assert abs(share) == pytest.approx(figures["changes"][trace.name] / figures["requests"])
+            assert abs(share) == pytest.approx(100 * figures["changes"][trace.name] / figures["requests"])
 
 
 @pytest.mark.parametrize(
