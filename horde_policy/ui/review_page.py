@@ -193,9 +193,8 @@ def _show_source(opened: Opened) -> None:
         ),
     )
     with st.container(horizontal=True, vertical_alignment="center"):
-        if exported.synthetic:
-            st.badge("synthetic", icon=":material/science:", color="orange", help=SYNTHETIC_NOTE)
-        st.caption(" · ".join(line))
+        # the status line above says that they are synthetic; what that means stands in the question mark
+        st.caption(" · ".join(line), help=SYNTHETIC_NOTE if exported.synthetic else None)
         if asked is not None:
             again = st.button("Ask again", key="review.ask-again", icon=":material/refresh:", type="tertiary")
             if again:

@@ -9,6 +9,7 @@ from typing import Final
 
 from horde_policy.errors import Problem
 from horde_policy.review.finding import Finding, Section
+from horde_policy.review.quiet import Quiet
 from horde_policy.review.sampling import Bounds, Share
 from horde_policy.review.verdict import Verdict
 from horde_policy.units import one_or_range
@@ -17,6 +18,7 @@ from horde_policy.views.review_words import (
     bounds_text,
     interval_text,
     quantile_text,
+    quiet_text,
     share_range_text,
     share_text,
     size_text,
@@ -78,6 +80,9 @@ POPULATIONS_DIFFER: Final = (
 )
 """The warning that belongs beside every estimate that is held against a measurement."""
 
+RESTS_ON: Final = {"estimates": "estimates", "funded_wait": "registered assignments"}
+"""Code of a finding → what its n counts; all others count requests."""
+
 LINK_WORDS: Final = {"week": "this report", "decisions": "see the decisions", "waits": "see the waits"}
 
 
@@ -92,6 +97,13 @@ class FindingText:
     interval: str
     severity: str
     link: str
+
+    @property
+    def beside(self) -> str:
+        """Return what stands beside the sentence: the figure with the interval that is its own, and what it rests on."""
+        shown = "" if self.figure in self.sentence else self.figure
+        figure = f"{self.figure} ({self.interval})" if self.figure and self.interval else shown
+        return " · ".join(part for part in (figure, self.n) if part)
 
 
 def no_data_text(section: Section) -> str | None:
@@ -119,7 +131,7 @@ def finding_text(finding: Finding) -> FindingText:
         sentence=sentence,
         details=details,
         figure=figure,
-        n="" if finding.n is None else f"n = {bounds_text(finding.n)}",
+        n="" if finding.n is None else f"n = {bounds_text(finding.n)} {RESTS_ON.get(finding.code, 'requests')}",
         interval=interval,
         severity=SEVERITY_WORDS[finding.severity],
         link=LINK_WORDS[finding.target.page],
@@ -130,18 +142,18 @@ def _figure(finding: Finding) -> tuple[str, str]:
     """Return the figure and its interval: of a share with sampling, of a bound or a count what is decided of it."""
     figures = finding.figures
     if finding.share is not None:
-        return share_text(finding.share), interval_text(finding.share)
+        return share_text(finding.share), interval_text(finding.share).replace("95 %:", "95 % interval", 1)
     if finding.code == "funded_wait":
         over, sampling = figures["verdict"].share_over, figures["verdict"].share_over_sampling
         if over is None or sampling is None:
             return NOT_REPORTED, ""
-        return share_range_text(over.low, over.high), f"95 %: {share_range_text(sampling.low, sampling.high)}"
+        return share_range_text(over.low, over.high), f"95 % interval {share_range_text(sampling.low, sampling.high)}"
     if finding.code == "would_gain":
         gained = figures["gained"]
         decided = "exact where slow workers are allowed: the buckets decide it"
         return bounds_text(gained), decided if gained.exact else "bounds: the buckets do not decide it"
     if finding.code == "allowance_agrees":
-        return f"{count(figures['gap'])} off", ratio(figures["gap_share"])
+        return f"{count(figures['gap'])} off", f"{ratio(figures['gap_share'])} of all"
     return "", ""
 
 
@@ -464,7 +476,9 @@ def _more_problems(finding: Finding) -> _Text:
 
 
 def _clean(finding: Finding) -> _Text:
-    return "Nothing is wrong in the data: every cell can be, every count is known, and no time is missing.", ()
+    sentence = "Nothing is wrong in the data: every cell can be, every count is known, and no time is missing."
+    quiet: Quiet | None = finding.figures["quiet"]
+    return sentence, () if quiet is None or not quiet.zero else (f"{quiet_text(quiet)} The exports cover them: nobody asked.",)
 
 
 TEXTS: dict[str, Callable[[Finding], _Text]] = {
