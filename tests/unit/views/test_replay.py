@@ -19,7 +19,7 @@ from horde_policy.views.figures.style import SURFACES, Mode
 from horde_policy.views.replay_exports import ReplayStamp, figures_csv, figures_frame, requests_parquet
 from horde_policy.views.replay_results import ALL_MODELS, Compared, Scored, compared, mix_shares, scored, share_waiting_at_most
 from horde_policy.views.replay_runs import Run, run_text, runs_of, settings_words
-from horde_policy.views.replay_words import difference_rows, headline, leading, run_rows
+from horde_policy.views.replay_words import BASELINE_CELL, difference_rows, headline, leading, refused_anew_words, run_rows
 from horde_policy.views.report_replay import replay_report
 
 AT = datetime(2026, 11, 29, 18, tzinfo=UTC)
@@ -93,6 +93,20 @@ def test_the_curve_of_waits_rises_to_the_share_that_started(world: World) -> Non
         for wait in (0, 60, 300, 1200):
             assert dict(curve)[wait] == pytest.approx((sent["queue_wait_s"] <= wait).sum() / sent.height)
     assert share_waiting_at_most(world[0][1][1], outcome="refused") == []
+
+
+def test_a_run_that_refuses_more_than_fare_worse_says_why(world: World) -> None:
+    scores, changes, sent = world
+    told = {letter: refused_anew_words(letter, change) for letter, change in changes.items()}
+    before = sent["baseline"].filter(pl.col("attempt") == 1)
+    for letter, words in told.items():
+        after = sent[letter].filter(pl.col("attempt") == 1)
+        anew = ((after["outcome"] == "refused") & (before["outcome"] != "refused")).sum()
+        assert changes[letter].figures["refused_anew"] == anew
+        assert (words is None) == (changes[letter].figures["refused_anew_served"] == anew)
+        if words is not None:
+            assert words.startswith(f"{letter} refuses {anew:,} requests that the baseline admitted.")
+    assert run_rows(scores, changes)[0].cells["worse"] == BASELINE_CELL, "no cell is blank"
 
 
 @pytest.mark.parametrize("mode", ["light", "dark"])
