@@ -5,14 +5,15 @@ from typing import Literal, cast
 import streamlit as st
 
 from horde_policy.sweep.metrics import METRICS, Metric
-from horde_policy.ui.address import seed
+from horde_policy.ui.address import deployment_settings, seed
 from horde_policy.ui.charts import show_figure, theme_mode
 from horde_policy.ui.sweep_controls import write_asked
 from horde_policy.ui.sweep_page import Result
-from horde_policy.ui.tables import show_frame, show_grid
+from horde_policy.ui.tables import show_grid
 from horde_policy.views import sweep_tables
 from horde_policy.views.figures import sweep as maps
 from horde_policy.views.figures import sweep_lines as lines
+from horde_policy.views.grid import query_text
 from horde_policy.views.sweep_results import blocks_of, default_axes, heat_of
 from horde_policy.views.sweep_state import OTHERS_RULES
 from horde_policy.views.sweep_words import SETTING_WORDS, metric_words, setting_value
@@ -216,14 +217,25 @@ def show_settings(result: Result) -> None:
 
 
 def show_points(result: Result) -> None:
-    """Show the table of all points; a row that is selected is looked at."""
+    """Show all points, each a link that looks at it; on a phone each is a card."""
     st.header("Every point tried", anchor=False)
-    show_frame(
-        sweep_tables.points_table(result.judgement, result.names),
-        key="sweep.points",
-        alt="Every point tried with its settings, figures and verdict, the best first",
-        column_config={"id": None},
-        id_column="id",
-        on_select=_open,
-        height=TABLE_PX,
-    )
+    judgement, asked, base = result.judgement, result.state.sweep, deployment_settings()
+    marked = {"in force": judgement.baseline, "proposed": judgement.recommended, "looked at": result.point}
+    marks: dict[str, str] = {}
+    for word, point in marked.items():
+        if point is not None:
+            marks[point] = marks.get(point, "") + maps.MARKS[word]
+    queries = {
+        point: query_text(result.state.changed(sweep=asked.changed(point=point)).query(base))
+        for point in list(result.names)[: sweep_tables.MOST_ROWS]
+    }
+    st.caption(sweep_tables.points_key(judgement))
+    with st.container(height=TABLE_PX, border=False):
+        show_grid(
+            sweep_tables.point_columns(judgement),
+            sweep_tables.point_rows(judgement, marks, queries, result.point),
+            key="sweep.points",
+            alt="Every point tried with its settings, figures and verdict, the best first",
+            here="sweep",
+            target="sweep",
+        )

@@ -158,7 +158,8 @@ def unserved_words(requests: int, unserved_requests: int) -> str:
     """
     share = ratio(unserved_requests / requests if requests else None)
     return (
-        f"These are {share} of the requests; the rest of No worker asked for a size or context that no worker of its model takes."
+        f"These are {share} of the requests; the rest of No worker came when none of those that serve its model was online, or "
+        "asked for a size or context that none of them takes."
     )
 
 

@@ -41,7 +41,9 @@ __all__ = [
     "compared_rows",
     "front_words",
     "headline",
-    "points_table",
+    "point_columns",
+    "point_rows",
+    "points_key",
     "rests_on",
     "sensitivity_rows",
     "unserved_note",
@@ -268,24 +270,91 @@ def sensitivity_rows(judgement: Judgement) -> list[Row]:
 # --- all points ----------------------------------------------------------------------------------------------------------
 
 
-def points_table(judgement: Judgement, names: Mapping[str, str]) -> pl.DataFrame:
-    """Return all points as text for the table, in the order of ``names``: settings, figures, verdict; ``id`` names the row."""
+MOST_ROWS: Final = 300
+"""So many points are listed, the best first; the file has all of them."""
+
+
+def points_key(judgement: Judgement) -> str:
+    """Return how the list of all points is read."""
+    there = judgement.points.height
+    listed = f"The best {count(MOST_ROWS)} of {count(there)}; the file has all" if there > MOST_ROWS else "The best first"
+    return (
+        f"{listed}. The settings stand in the order {_order(judgement)}, those that are not varied left out. ◆ in force · "
+        "★ proposed · ▣ looked at. A row opens its settings."
+    )
+
+
+def _order(judgement: Judgement) -> str:
+    return " · ".join(_heading(name).lower() for name in _varied(judgement)) or "as in force"
+
+
+def point_columns(judgement: Judgement) -> list[Column]:
+    """Return the columns of all points: settings, each figure on the days chosen on and held out, how sure they are."""
+    figures = [
+        column
+        for number, metric in enumerate(judgement.question.metrics)
+        for column in (
+            Column(
+                key=metric.key,
+                label=metric_words(metric),
+                right=True,
+                help="On the days chosen on, with the bounds of the 95 % interval.",
+                brief="" if number < len(_BRIEF) else None,
+            ),
+            Column(key=f"{metric.key}_holdout", label="Held out", right=True, help="The same on the days that had no say."),
+        )
+    ]
+    return [
+        Column(key="settings", label=_order(judgement).capitalize(), kind="name", brief=""),
+        *figures,
+        Column(key="feasible", label="Meets all", help="Whether it meets every constraint."),
+        Column(key="front", label="Front", help="Whether it is on the front of the objectives."),
+        Column(key="certainty", label="Best in", right=True, help="Of the resamples of the days, the share in which it is best."),
+        Column(key="verdict", label="Verdict", help="The deciding figure against that of the settings in force.", wrap=True),
+    ]
+
+
+_BRIEF: Final = ("first", "second")
+"""A card on a phone shows so many figures; the rest on demand."""
+
+
+def point_rows(judgement: Judgement, marks: Mapping[str, str], queries: Mapping[str, str], shown: str) -> list[Row]:
+    """Return the points in the order of ``queries``, at most :data:`MOST_ROWS`.
+
+    Parameters
+    ----------
+    judgement
+        What was judged.
+    marks
+        Point → what stands before its settings, as the mark of those in force.
+    queries
+        Point → the query of the page that looks at it, the best first.
+    shown
+        The one looked at, which is set off.
+    """
     by_point = {row["point"]: row for row in judgement.points.iter_rows(named=True)}
-    varied = [name for name in SETTINGS if name in judgement.varied]
     rows = []
-    for point, words in names.items():
+    for point, query in list(queries.items())[:MOST_ROWS]:
         row = by_point[point]
-        told: dict[str, str] = {"id": point, "Settings": words}
-        told |= {_heading(name): setting_value(name, row[name]) for name in varied}
+        values = " · ".join(setting_value(name, row[name]).removesuffix(" tokens") for name in _varied(judgement))
+        cells: dict[str, Any] = {"settings": f"{marks.get(point, '')} {values}".strip() or "as in force"}
         for metric in judgement.question.metrics:
-            told[metric_words(metric)] = with_bounds(metric, row[metric.key], row[f"{metric.key}_low"], row[f"{metric.key}_high"])
-            told[f"{metric_words(metric)}, held out"] = figure_words(metric, row[f"{metric.key}_holdout"])
-        told["Meets all"] = "yes" if row["feasible"] else "no"
-        told["Front"] = "yes" if row["front"] else ""
-        told["Best in"] = ratio(row["certainty"])
-        told["Verdict"] = VERDICTS[row["verdict"]]
-        rows.append(told)
-    return pl.DataFrame(rows, schema=dict.fromkeys(rows[0], pl.String)) if rows else pl.DataFrame()
+            low, high = row[f"{metric.key}_low"], row[f"{metric.key}_high"]
+            bounds = "" if low is None or high is None else f"{figure_words(metric, low)} to {figure_words(metric, high)}"
+            cells[metric.key] = {"text": figure_words(metric, row[metric.key]), "sub": bounds}
+            cells[f"{metric.key}_holdout"] = figure_words(metric, row[f"{metric.key}_holdout"])
+        cells |= {
+            "feasible": "yes" if row["feasible"] else "no",
+            "front": "yes" if row["front"] else "no",
+            "certainty": ratio(row["certainty"]),
+            "verdict": VERDICTS[row["verdict"]],
+        }
+        rows.append(Row(id=point, cells=cells, query=query, pinned=point == shown))
+    return rows
+
+
+def _varied(judgement: Judgement) -> list[str]:
+    return [name for name in SETTINGS if name in judgement.varied]
 
 
 def _heading(name: str) -> str:

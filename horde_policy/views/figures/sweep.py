@@ -15,6 +15,7 @@ from horde_policy.views.sweep_words import SETTING_WORDS, figure_words, metric_w
 from horde_policy.views.text import tokens_short
 
 __all__ = [
+    "MARKS",
     "SCALE",
     "axis_words",
     "colour_at",
@@ -262,7 +263,7 @@ def fig_front(
         more: dict[str, Any] = {}
         if word == "on the front":
             counts = [len(dot) for dot in dots]
-            marker = marker | {"size": [10 if n == 1 else 17 for n in counts]}
+            marker = marker | {"size": [10 if n == 1 else 17 for n in counts], "opacity": 1}
             numbers = ["" if n == 1 else str(n) for n in counts]
             line = _line(judgement, x, y, mode)
             more = {"text": numbers, "textfont": {"size": 11, "color": SURFACES[mode][0]}, **line}
@@ -321,7 +322,7 @@ def _groups(feasible: Array, front: Array, mode: Mode) -> tuple[tuple[str, Array
 
 def _specials(judgement: Judgement, point: str | None) -> list[tuple[str, str, str, int]]:
     """Return the points that are marked: name, word, symbol and size."""
-    found = [] if judgement.baseline is None else [(judgement.baseline, "in force", "diamond", 14)]
+    found = [] if judgement.baseline is None else [(judgement.baseline, "in force", "diamond-open", 16)]
     if judgement.recommended not in (None, judgement.baseline):
         found.append((str(judgement.recommended), "proposed", "star", 17))
     return found if point is None else [*found, (point, "looked at", "square-open", 20)]
