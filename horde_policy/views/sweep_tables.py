@@ -15,6 +15,7 @@ from horde_policy.sweep.unserved import unserved_range
 from horde_policy.views import proposal_words
 from horde_policy.views.grid import Column, Row
 from horde_policy.views.replay_words import fleet_words
+from horde_policy.views.review_words import share_range_text
 from horde_policy.views.sweep_link import base_load_of
 from horde_policy.views.sweep_words import (
     SETTING_WORDS,
@@ -270,6 +271,9 @@ def sensitivity_rows(judgement: Judgement) -> list[Row]:
 # --- all points ----------------------------------------------------------------------------------------------------------
 
 
+MOST_BRIEF: Final = 2
+"""A card on a phone shows so many figures; the rest on demand."""
+
 MOST_ROWS: Final = 300
 """So many points are listed, the best first; the file has all of them."""
 
@@ -280,8 +284,12 @@ def points_key(judgement: Judgement) -> str:
     listed = f"The best {count(MOST_ROWS)} of {count(there)}; the file has all" if there > MOST_ROWS else "The best first"
     return (
         f"{listed}. The settings stand in the order {_order(judgement)}, those that are not varied left out. ◆ in force · "
-        "★ proposed · ▣ looked at. A row opens its settings."
+        f"★ proposed · ▣ looked at. A row opens its settings. On a phone each shows {' and '.join(_briefly(judgement))}."
     )
+
+
+def _briefly(judgement: Judgement) -> list[str]:
+    return [metric.phrase for metric in judgement.question.metrics[:MOST_BRIEF]]
 
 
 def _order(judgement: Judgement) -> str:
@@ -299,7 +307,7 @@ def point_columns(judgement: Judgement) -> list[Column]:
                 label=metric_words(metric),
                 right=True,
                 help="On the days chosen on, with the bounds of the 95 % interval.",
-                brief="" if number < len(_BRIEF) else None,
+                brief="" if number < MOST_BRIEF else None,
             ),
             Column(key=f"{metric.key}_holdout", label="Held out", right=True, help="The same on the days that had no say."),
         )
@@ -312,10 +320,6 @@ def point_columns(judgement: Judgement) -> list[Column]:
         Column(key="certainty", label="Best in", right=True, help="Of the resamples of the days, the share in which it is best."),
         Column(key="verdict", label="Verdict", help="The deciding figure against that of the settings in force.", wrap=True),
     ]
-
-
-_BRIEF: Final = ("first", "second")
-"""A card on a phone shows so many figures; the rest on demand."""
 
 
 def point_rows(judgement: Judgement, marks: Mapping[str, str], queries: Mapping[str, str], shown: str) -> list[Row]:
@@ -346,7 +350,7 @@ def point_rows(judgement: Judgement, marks: Mapping[str, str], queries: Mapping[
         cells |= {
             "feasible": "yes" if row["feasible"] else "no",
             "front": "yes" if row["front"] else "no",
-            "certainty": ratio(row["certainty"]),
+            "certainty": share_range_text(row["certainty"], row["certainty"]),
             "verdict": VERDICTS[row["verdict"]],
         }
         rows.append(Row(id=point, cells=cells, query=query, pinned=point == shown))
