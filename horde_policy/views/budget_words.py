@@ -173,7 +173,7 @@ SETTING_COLUMNS: Final = (
         label="Worst case over the limit",
         right=True,
         help="The furthest over the limit that spent, held and what open requests can cost beyond it came at any moment.",
-        brief="at worst",
+        brief="worst",
     ),
     Column(
         key="bound",

@@ -204,7 +204,9 @@ def compared_rows(judgement: Judgement, point: str) -> list[Row]:
             "metric": metric_words(metric),
             "now": with_bounds(metric, c.baseline, c.baseline_low, c.baseline_high),
             "then": with_bounds(metric, c.point, c.point_low, c.point_high),
-            "apart": difference_words(metric, c.difference, c.difference_half_width, c.baseline_low, c.baseline_high),
+            "apart": "none: the same settings"
+            if point == judgement.baseline
+            else difference_words(metric, c.difference, c.difference_half_width, c.baseline_low, c.baseline_high),
             "verdict": VERDICTS[c.verdict],
             "better": f"{c.better_days} of {len(judgement.chosen_days)}",
             "held_now": figure_words(metric, c.holdout_baseline),
