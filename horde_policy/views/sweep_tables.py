@@ -74,7 +74,11 @@ def headline(proposal: Proposal | None) -> str:
 def front_words(judgement: Judgement, dots: int) -> str:
     """Return what the figure of the front shows: how many settings are on it, in how many dots, and what its whiskers are."""
     on_front = int(judgement.points["front"].sum())
-    shared = f", in {count_of(dots, 'dot')}: the number in a dot says how many settings share it" if dots < on_front else ""
+    shared = (
+        f", in {count_of(dots, 'dot')}: the number beside a dot says how many settings share it, equal or too close to tell apart"
+        if dots < on_front
+        else ""
+    )
     return (
         f"{count(on_front)} of {count_of(judgement.points.height, 'setting')} are on the front{shared}. Of those that meet the "
         "constraints, none is better in one objective without being worse in another. Whiskers: the 95 % interval of the "

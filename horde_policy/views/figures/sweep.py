@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 from horde_policy.sweep.judge import Judgement
 from horde_policy.sweep.metrics import Array, Metric
 from horde_policy.views.figures.contrast import between, text_on
-from horde_policy.views.figures.style import ACCENT, FAINT, SURFACES, TEXT, Mode, base_figure, legend_below, percent
+from horde_policy.views.figures.style import ACCENT, FAINT, TEXT, Mode, base_figure, legend_below, percent
 from horde_policy.views.sweep_results import ROUNDED, Heat, Level, Square, values_of
 from horde_policy.views.sweep_words import SETTING_WORDS, figure_words, metric_words
 from horde_policy.views.text import tokens_short
@@ -22,7 +22,7 @@ __all__ = [
     "fig_front",
     "fig_heat",
     "front_alt",
-    "front_places",
+    "front_dots",
     "heat_alt",
     "metric_title",
     "on_axis",
@@ -257,18 +257,10 @@ def fig_front(
         )  # fmt: skip
 
     for word, member, marker in _groups(feasible, front, mode):
-        dots = _dots(xs, ys, member & known)
-        if not dots:
-            continue
-        more: dict[str, Any] = {}
-        if word == "on the front":
-            counts = [len(dot) for dot in dots]
-            marker = marker | {"size": [10 if n == 1 else 17 for n in counts], "opacity": 1}
-            numbers = ["" if n == 1 else str(n) for n in counts]
-            line = _line(judgement, x, y, mode)
-            more = {"text": numbers, "textfont": {"size": 11, "color": SURFACES[mode][0]}, **line}
-            more["mode"] = f"{line.get('mode', 'markers')}+text"
-        add(word, dots, marker, **more)
+        on_front = word == "on the front"
+        dots = _front_dots(judgement, xs, ys) if on_front else _dots(xs, ys, member & known)
+        if dots:
+            add(word, dots, marker, **(_numbered(judgement, x, y, dots, mode) if on_front else {}))
     for name, word, symbol, size in _specials(judgement, point):
         if known[place_of[name]]:
             marker = {"symbol": symbol, "size": size, "color": TEXT[mode], "line": {"width": 2, "color": TEXT[mode]}}
@@ -296,18 +288,54 @@ def _sharing(names: Sequence[str]) -> str:
     return "<br>".join([f"{len(names)} settings share this dot:", *names[:MOST_SHARING_NAMED], *beyond])
 
 
-def _dots(xs: Array, ys: Array, member: Array) -> list[list[int]]:
-    """Return the members by the place that they are drawn at, from left to right: equal figures share a dot."""
-    dots: dict[tuple[float, float], list[int]] = {}
-    for k in np.flatnonzero(member):
-        dots.setdefault((round(float(xs[k]), ROUNDED), round(float(ys[k]), ROUNDED)), []).append(int(k))
-    return [dots[place] for place in sorted(dots)]
+def _dots(xs: Array, ys: Array, member: Array, apart: tuple[float, float] = (0.0, 0.0)) -> list[list[int]]:
+    """Return the members by the dot that they are drawn as, from left to right.
+
+    Equal figures share a dot, and so do those that are no further than ``apart`` from its first.
+    """
+    dots: list[list[int]] = []
+    for k in sorted((int(k) for k in np.flatnonzero(member)), key=lambda k: (xs[k], ys[k])):
+        near = (
+            dot
+            for dot in dots
+            if abs(xs[k] - xs[dot[0]]) <= apart[0] + 10**-ROUNDED and abs(ys[k] - ys[dot[0]]) <= apart[1] + 10**-ROUNDED
+        )
+        dot = next(near, None)
+        if dot is None:
+            dots.append([k])
+        else:
+            dot.append(k)
+    return dots
 
 
-def front_places(judgement: Judgement, x: Metric, y: Metric) -> int:
-    """Return how many different places the settings on the front have by two metrics: so many dots are drawn of them."""
-    xs, ys = values_of(judgement, x), values_of(judgement, y)
-    return len(_dots(xs, ys, judgement.points["front"].to_numpy() & ~np.isnan(xs) & ~np.isnan(ys)))
+TOO_CLOSE: Final = 0.015
+"""Dots of the front that are no further apart than this share of both axes are drawn as one: an eye cannot tell them apart."""
+
+
+def _front_dots(judgement: Judgement, xs: Array, ys: Array) -> list[list[int]]:
+    known = ~np.isnan(xs) & ~np.isnan(ys)
+    if not known.any():
+        return []
+    apart = (TOO_CLOSE * float(np.ptp(xs[known])), TOO_CLOSE * float(np.ptp(ys[known])))
+    return _dots(xs, ys, judgement.points["front"].to_numpy() & known, apart)
+
+
+def front_dots(judgement: Judgement, x: Metric, y: Metric) -> int:
+    """Return how many dots are drawn of the settings on the front, by two metrics."""
+    return len(_front_dots(judgement, values_of(judgement, x), values_of(judgement, y)))
+
+
+def _numbered(judgement: Judgement, x: Metric, y: Metric, dots: Sequence[Sequence[int]], mode: Mode) -> dict[str, Any]:
+    """Return the front's line, and beside each dot of several settings their number, on the side on which no setting is."""
+    better = {objective.metric.key: objective.better for objective in judgement.question.objectives}
+    side = f"{'top' if better.get(y.key) == 'more' else 'bottom'} {'right' if better.get(x.key) == 'more' else 'left'}"
+    line = _line(judgement, x, y, mode)
+    return line | {
+        "mode": f"{line.get('mode', 'markers')}+text",
+        "text": ["" if len(dot) == 1 else str(len(dot)) for dot in dots],
+        "textposition": side,
+        "textfont": {"size": 12, "color": TEXT[mode]},
+    }
 
 
 def _groups(feasible: Array, front: Array, mode: Mode) -> tuple[tuple[str, Array, dict[str, Any]], ...]:

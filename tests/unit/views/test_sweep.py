@@ -28,7 +28,7 @@ from horde_policy.ui.replay_inputs import Library, traffic_of
 from horde_policy.ui.sweep_desk import DEMO_FILE
 from horde_policy.ui.sweep_inputs import Wanted, inputs_and_plan
 from horde_policy.views.figures.style import Mode
-from horde_policy.views.figures.sweep import fig_front, fig_heat, front_alt, front_places, heat_alt, short_figure
+from horde_policy.views.figures.sweep import fig_front, fig_heat, front_alt, front_dots, heat_alt, short_figure
 from horde_policy.views.figures.sweep_lines import (
     MOST_LINES,
     blocks_alt,
@@ -342,9 +342,9 @@ def test_the_front_holds_every_known_point_once_and_the_baseline_on_top(judged: 
     assert counted == judged.points.height
     front = groups["on the front"]
     assert sum(shared["on the front"]) == judged.points["front"].sum()
-    assert len(set(zip(front.x, front.y, strict=True))) == len(front.x) == front_places(judged, WAIT, REFUSED) < 24
+    assert len(set(zip(front.x, front.y, strict=True))) == len(front.x) == front_dots(judged, WAIT, REFUSED) < 24
     assert [text for text in front.text if text] == [str(n) for n in shared["on the front"] if n > 1], "how many share a dot"
-    assert "24 of 72 settings are on the front, in 9 dots: the number in a dot" in front_words(judged, len(front.x))
+    assert "24 of 72 settings are on the front, in 7 dots: the number beside a dot" in front_words(judged, len(front.x))
     base = judged.row(str(judged.baseline))
     assert (groups["in force"].x[0], groups["in force"].y[0]) == (base[WAIT.key], 100 * base[REFUSED.key])
     assert groups["looked at"].error_y.array[0] == 100 * judged.row(str(judged.best))["gain_half_width"]
