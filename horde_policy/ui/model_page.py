@@ -80,7 +80,8 @@ def show_refusal(opened: Opened, detail: ModelDetail) -> None:
         st.caption(model.no_refusal_sentence(detail))
         return
     st.header(f"What a client without kudos reads when it asks for {count(refused.max_length)} tokens", anchor=False)
-    st.code(refused.decision.message, language=None, wrap_lines=True)
+    with st.container(border=True):
+        st.text(refused.decision.message)
     gap = model.gap_sentence(refused)
     if gap is not None:
         st.caption(gap)
