@@ -99,6 +99,7 @@ def specs_of_our_page() -> str:
     test.switch_page("pages/operate/model.py").run()
     return "[" + ", ".join(chart.proto.spec for chart in test.get("plotly_chart")) + "]"
 
+
 GO = "address => { history.pushState({}, '', address); window.dispatchEvent(new PopStateEvent('popstate', { state: {} })) }"
 
 DRAWN = """names => names.every(name => {
@@ -273,7 +274,9 @@ def told(found: Sequence[dict[str, list[float]]]) -> None:
     """Print ours beside the bare page's and the bare page's with our figures, as soon as all are known."""
     for whats in zip(*found, strict=True):
         ours, bare, same = (values[what] for values, what in zip(found, whats, strict=True))
-        shown = [f"{name} {p95(v):5.2f} s ({statistics.median(v):.2f})" for name, v in zip(NAMES, (ours, bare, same), strict=True)]
+        shown = [
+            f"{name} {p95(v):5.2f} s ({statistics.median(v):.2f})" for name, v in zip(NAMES, (ours, bare, same), strict=True)
+        ]
         ratios = [f"{p95(ours) / p95(v):.2f} ({statistics.median(ours) / statistics.median(v):.2f})" for v in (bare, same)]
         print(f"  {whats[0]:16} {'   '.join(shown)}   ratio {'   '.join(ratios)}", flush=True)
 

@@ -9,7 +9,7 @@ import sys
 from dataclasses import dataclass, field
 from threading import Lock
 
-__all__ = ["Kept", "keep_modules"]
+__all__ = ["KEPT", "Kept", "keep_modules"]
 
 
 @dataclass(slots=True)
@@ -20,10 +20,11 @@ class Kept:
     lock: Lock = field(default_factory=Lock)
 
 
-_kept = Kept()
+KEPT = Kept()
+"""This process's."""
 
 
-def keep_modules(kept: Kept = _kept) -> bool:
+def keep_modules(kept: Kept) -> bool:
     """Set aside what is in use, where modules were imported since this was last done; return whether it was done now.
 
     Garbage goes first, and what was set aside before is looked through again, so that nothing is kept for good but what is in

@@ -62,7 +62,7 @@ def show_what_if(opened: Opened, detail: ModelDetail, found: Outcome | None) -> 
         st.text(found.sentence)
     st.text(what_if.way_back_sentence(way_back(at, tried), at, tried, tried=then is not None))
     if what_if.tries(opened.state):
-        address.seed(FOLD, True)
+        address.seed(FOLD, value=True)
     fold = st.expander("Try a longer queue, workers or settings", key=FOLD, icon=":material/tune:", on_change="rerun")
     if not fold.open:
         return
