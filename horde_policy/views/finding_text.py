@@ -3,7 +3,7 @@
 Everything returned is plain text, in which a name from the network may stand: whoever shows it escapes it for its surface.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -13,6 +13,7 @@ from horde_policy.review.quiet import Quiet
 from horde_policy.review.sampling import Bounds, Share
 from horde_policy.review.verdict import Verdict
 from horde_policy.units import one_or_range
+from horde_policy.views.cut_short import cut_short_details, cut_short_text
 from horde_policy.views.review_words import (
     DIMENSION_WORDS,
     bounds_text,
@@ -34,8 +35,6 @@ __all__ = [
     "SEVERITY_WORDS",
     "TEXTS",
     "FindingText",
-    "cut_short_details",
-    "cut_short_text",
     "finding_text",
     "funded_details",
     "funded_sentence",
@@ -430,28 +429,6 @@ def _uncovered(finding: Finding) -> _Text:
     whose = "" if processes == 1 else f", added up over {count(processes)} processes"
     part = "" if share is None else f", {ratio(min(1.0, share))} of the range for {'one process' if processes == 1 else 'each'}"
     return f"No export covers {age(finding.figures['uncovered_s'])}{whose}{part}: what was counted then is lost.", ()
-
-
-def cut_short_text(problems: Sequence[Problem]) -> str:
-    """Return which exports end early, and what that means for the figures; may hold hostile text.
-
-    >>> cut_short_text([Problem("damaged", "a.gz", "the gzip packing ends early; what was read before that is used")])
-    'a.gz ends early: what came before is shown, and nobody can tell what is missing'
-    """
-    names = list(dict.fromkeys(problem.subject for problem in problems))
-    who = f"{visible(names[0])} ends" if len(names) == 1 else f"{count(len(names))} exports end"
-    return f"{who} early: what came before is shown, and nobody can tell what is missing"
-
-
-MOST_CUT = 5
-"""So many words on exports that end early are told one by one."""
-
-
-def cut_short_details(problems: Sequence[Problem]) -> tuple[str, ...]:
-    """Return one line for each word on an export that ends early, and how many more there are; may hold hostile text."""
-    told = tuple(visible(f"{problem.subject}: {problem.text}.") for problem in problems[:MOST_CUT])
-    more = len(problems) - MOST_CUT
-    return told if more <= 0 else (*told, f"And {count(more)} more.")
 
 
 def _cut_short(finding: Finding) -> _Text:
