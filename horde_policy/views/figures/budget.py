@@ -6,6 +6,7 @@ Money is whole pico-dollars everywhere else; here alone it becomes a number of p
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+import numpy as np
 import plotly.graph_objects as go
 import polars as pl
 
@@ -64,9 +65,19 @@ def _money(pico: int) -> str:
     return escape_plotly(money_text(pico))
 
 
+def _monies(amounts: pl.Series) -> np.ndarray:
+    """Return amounts as Plotly shows them; as an array, which it takes as it is and does not look through place by place."""
+    return np.array([_money(pico) for pico in amounts], dtype=object)
+
+
 def _usd(pico: int) -> float:
     """Return an amount as a place on an axis: for pixels only."""
     return pico / PICO_PER_USD
+
+
+def _places_usd(amounts: pl.Series) -> np.ndarray:
+    """Return amounts as places on an axis: for pixels only."""
+    return amounts.cast(pl.Float64).to_numpy() / PICO_PER_USD
 
 
 def _faded(colour: str) -> str:
@@ -256,9 +267,9 @@ def fig_outcomes(summary: pl.DataFrame, mode: Mode) -> go.Figure:
     return figure
 
 
-def _time(points: pl.DataFrame, first: Any, *, dated: bool) -> list[Any]:
+def _time(points: pl.DataFrame, first: Any, *, dated: bool) -> np.ndarray:
     at = points["at"]
-    return at.dt.replace_time_zone(None).to_list() if dated else ((at - first).dt.total_microseconds() / 60e6).to_list()
+    return (at.dt.replace_time_zone(None) if dated else (at - first).dt.total_microseconds() / 60e6).to_numpy()
 
 
 def _time_axis(figure: go.Figure, *, dated: bool) -> None:
@@ -295,26 +306,25 @@ def fig_money(moments: pl.DataFrame, setting: str, limit_pico: int, *, dated: bo
     figure = base_figure(height_px=320)
     points = moments.filter(pl.col("setting") == setting).sort("at")
     at = _time(points, moments["at"].min(), dated=dated)
-    spent, held, bound = (points[name].to_list() for name in ("spent_pico", "held_pico", "bound_pico"))
+    spent, held, bound = (points[name] for name in ("spent_pico", "held_pico", "bound_pico"))
     colours = SETTING_COLOURS[mode]
+    below, open_to, worst = np.cumsum([_places_usd(amounts) for amounts in (spent, held, bound)], axis=0)
     layers = (
-        ("spent", spent, "solid", colours[0], "tozeroy", [_money(s) for s in spent]),
-        ("spent and held", [s + h for s, h in zip(spent, held, strict=True)], "solid", colours[2], "tonexty",
-         [f"{_money(h)} held" for h in held]),
-        ("and the worst case of what is open", [s + h + b for s, h, b in zip(spent, held, bound, strict=True)], "dot", colours[1],
-         "none", [f"{_money(b)} at worst beyond what is held" for b in bound]),
-    )  # fmt: skip
-    for name, values, dash, colour, fill, words in layers:
+        ("spent", below, "solid", colours[0], "tozeroy", "", spent),
+        ("spent and held", open_to, "solid", colours[2], "tonexty", " held", held),
+        ("and the worst case of what is open", worst, "dot", colours[1], "none", " at worst beyond what is held", bound),
+    )
+    for name, values, dash, colour, fill, words, shown in layers:
         figure.add_scatter(
             x=at,
-            y=[_usd(value) for value in values],
+            y=values,
             mode="lines",
             name=name,
             line={"color": colour, "width": 2 if fill != "none" else 1.5, "dash": dash},
             fill=fill,
             fillcolor=_faded(colour),
-            customdata=words,
-            hovertemplate=name + ": %{customdata}<br>%{x}<extra></extra>",
+            customdata=_monies(shown),
+            hovertemplate=f"{name}: %{{customdata}}{words}<br>%{{x}}<extra></extra>",
         )
     figure.add_hline(
         y=_usd(limit_pico),
@@ -357,15 +367,15 @@ def fig_over_time(moments: pl.DataFrame, settings: Mapping[str, str], column: st
     figure = base_figure(height_px=280)
     for place, (setting, name) in enumerate(settings.items()):
         points = moments.filter(pl.col("setting") == setting).sort("at")
-        values = points[column].to_list()
+        counted = column == "open"
         figure.add_scatter(
             x=_time(points, moments["at"].min(), dated=dated),
-            y=values if column == "open" else [_usd(value) for value in values],
+            y=points[column].to_numpy() if counted else _places_usd(points[column]),
             mode="lines",
             name=name,
             line={"color": SETTING_COLOURS[mode][place], "width": 1.8, "dash": DASHES[place]},
-            customdata=[count(value) if column == "open" else _money(value) for value in values],
-            hovertemplate=name + ": %{customdata}<br>%{x}<extra></extra>",
+            customdata=None if counted else _monies(points[column]),
+            hovertemplate=f"{name}: {'%{y:,}' if counted else '%{customdata}'}<br>%{{x}}<extra></extra>",
         )
     legend_below(figure)
     if column == "open":
