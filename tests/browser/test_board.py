@@ -23,7 +23,7 @@ def test_the_demo_shows_its_board_and_asks_nobody(demo: App, view: View) -> None
     assert tab.names[0] == "any model"
     assert len(tab.names) == 23
     assert tab.part("kind") == "demo, synthetic data"
-    assert tab.page.locator("h1").inner_text().startswith("Asked for 80 tokens, 11 of 22 models give the full allowance")
+    assert tab.page.locator("h1").inner_text().startswith("At 80 tokens, 11 of 22 models give the full allowance")
     assert tab.page.title() == "Overview · horde policy"
     assert tab.page.locator('[data-testid="stSidebar"] a[aria-current="page"], [data-testid="stPageLink-NavLink"]').count() >= 2
     tab.assert_well()
