@@ -14,6 +14,7 @@ import streamlit as st
 from horde_policy.errors import ConfigError
 from horde_policy.sources.catalogue import DEMO_KEY, RECORDED_SETTING, URL_KEY
 from horde_policy.ui import address, controls, live, reading
+from horde_policy.ui.lost import lead_on, unknown_name
 from horde_policy.ui.sign_in import require_sign_in
 from horde_policy.ui.styles import style_of
 from horde_policy.views.guide import STEPS, link_query, subject_of
@@ -71,13 +72,18 @@ class PageEntry:
 def navigation(sections: Mapping[str, Sequence[PageEntry]]) -> "Navigation":
     """Register the pages and draw their links; return the page that was asked for.
 
-    The first page of the first section stands at the address without a name, too: the app's first page.
+    The first page of the first section stands at the address without a name, too: the app's first page. An address that names
+    no page leads there (:mod:`horde_policy.ui.lost`).
     """
     entries = [entry for section in sections.values() for entry in section]
     first = entries[0]
     pages = {entry.url_path: _page(entry) for entry in entries}
     start = st.Page(first.file, title=first.title, url_path="start", default=True)
-    current = st.navigation([start, *pages.values()], position="hidden")
+    unknown = unknown_name(st.context.url, {*pages, "start"})
+    lost = [st.Page(first.file, title=first.title, url_path=unknown, visibility="hidden")] if unknown else []
+    current = st.navigation([start, *pages.values(), *lost], position="hidden")
+    if current in lost:
+        lead_on(unknown, start)
     here = first.url_path if current.url_path == "" else current.url_path
     return Navigation(sections, pages | ({first.url_path: start} if current.url_path == "" else {}), current, here)
 
