@@ -3,7 +3,7 @@
 Streamlit finds a page by the last part of the address and, where there is none, shows a dialog over its default page and leaves
 the address as it was, from which the page's own links then lead astray. So the unknown name is registered as a hidden page for
 this run, which does nothing but lead on. Only a plain name of one part: what has more parts never reaches a script, since the
-browser looks for the app's own files under it (``docs/limits.md``).
+browser looks for the app's own files under it (``docs/reference/addresses.md``).
 """
 
 import re
