@@ -34,7 +34,7 @@ html { font-size: clamp(14px, 1.15vw, 40px); }
 """For a screen on a wall: type by the width of the screen, no controls but the way out."""
 
 BEAMER = """<style>
-html { font-size: clamp(15px, 1.6vw, 28px); }
+html { font-size: clamp(15px, 1.6vw, 24px); }
 [data-testid="stMain"] { --grid-type: 1rem; --grid-small: 0.9rem; }
 [data-testid="stSidebarUserContent"] { zoom: 0.78; }
 [data-testid="stMainBlockContainer"] { padding-top: 4.2rem; }
@@ -49,7 +49,8 @@ html { font-size: clamp(15px, 1.6vw, 28px); }
 
 ROOM = """<style>
 html { font-size: clamp(14px, 1.1vw, 21px); }
-[data-testid="stMain"] { --grid-type: 1rem; --grid-small: 0.9rem; }
+[data-testid="stMain"] { --grid-type: 1rem; --grid-small: 0.86rem; }
+[data-testid="stMainBlockContainer"] { padding-left: 0.9rem; padding-right: 0.9rem; }
 .st-key-shared-source { min-width: 17.9rem; }
 :is(.st-key-shared-refresh, .st-key-shared-size) { min-width: 12.1rem; }
 @media (max-width: 640px) { :is(.st-key-shared-source, .st-key-shared-refresh, .st-key-shared-size) { min-width: 0; } }
