@@ -251,7 +251,7 @@ _LINES: Final = {
     "offline": ("offline", "unknown", "dot", 3),
     "flagged": ("owner flagged", "floor", "dash", 4),
 }
-"""Standing → its word, as in the table, the state's colour it borrows, its dash and its width: it reads without the colour too."""
+"""Standing → its word, as in the table, the state's colour it borrows, its dash and width: it reads without the colour."""
 
 MOST_WORKERS_DRAWN = 60
 
