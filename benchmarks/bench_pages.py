@@ -1,5 +1,7 @@
 """The pages on the demo in Chromium against a bare Streamlit page with as many charts, in the same run (performance.md §3).
 
+Two bare pages: one with simple lines, and one with the very figures of our page, so that what the page adds can be told from
+what its figures cost the browser.
 Measured, p95 of a dozen each, ours and the bare page's in turn: a new page until all its charts are drawn; a switch between two
 pages of an open tab; a filter, through the address, until the charts show it: one that changes one chart (the size asked for),
 and one that changes all (the ceiling). Target: each at most 1.3 times the bare page's. Then ten viewers at once, each with a
@@ -13,10 +15,13 @@ import statistics
 import tempfile
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import quote
 
 from playwright.sync_api import Browser, Page, sync_playwright
+from streamlit.testing.v1 import AppTest
 
 from benchmarks.bench_board_page import CHROMIUM, FLAGS, ROOT, served
 from horde_policy.views.figures.model import ROOM_ABOVE
@@ -25,10 +30,12 @@ TIMES = 12
 VIEWERS = 10
 TARGET = 1.3
 PATIENCE_MS = 120_000
+NAMES = ("ours", "bare", "same figures")
 SETTLED_MS = 300
 """After a page stands, before the next act: what the browser still does after the last run is no part of it."""
 
-MODEL = "m=koboldcpp%2FFernery-24B-v1.1"
+OUR_MODEL = "koboldcpp/Fernery-24B-v1.1"
+MODEL = f"m={quote(OUR_MODEL, safe='')}"
 IDLE = '[data-testid="stApp"][data-test-script-state="notRunning"]'
 
 BARE = """
@@ -54,6 +61,44 @@ start = st.Page(lambda: charts("start"), title="start", url_path="start", defaul
 st.navigation([start, st.Page(one, url_path="one"), st.Page(two, url_path="two")]).run()
 """
 """The first page stands at the address without a name alone, so neither of the two that are measured is the first."""
+
+SAME = """
+import json
+from pathlib import Path
+
+import plotly.graph_objects as go
+import streamlit as st
+
+SPECS = json.loads((Path(__file__).parent / "specs.json").read_text(encoding="utf-8"))
+part, whole = (int(st.query_params.get(name, 80)) for name in ("part", "whole"))
+
+def charts(name):
+    st.title(f"{name} {part} {whole}")
+    for number, spec in enumerate(SPECS):
+        figure = go.Figure(spec)
+        figure.update_layout(title=f"{name} {whole}" + (f" {part}" if number == 0 else ""))
+        figure.update_yaxes(range=[0, whole * 60])
+        st.plotly_chart(figure, key=f"{name}{number}")
+
+def one():
+    charts("one")
+
+def two():
+    charts("two")
+
+start = st.Page(lambda: charts("start"), title="start", url_path="start", default=True)
+st.navigation([start, st.Page(one, url_path="one"), st.Page(two, url_path="two")]).run()
+"""
+"""The bare page with the very figures of our page in place of simple lines: what is left between the two is the page's own."""
+
+
+def specs_of_our_page() -> str:
+    """Return the figures of the Model page as the server sends them, as one JSON list."""
+    test = AppTest.from_file(str(ROOT / "app.py"), default_timeout=PATIENCE_MS / 1000)
+    test.query_params["m"] = OUR_MODEL
+    test.switch_page("pages/operate/model.py").run()
+    return "[" + ", ".join(chart.proto.spec for chart in test.get("plotly_chart")) + "]"
+
 
 GO = "address => { history.pushState({}, '', address); window.dispatchEvent(new PopStateEvent('popstate', { state: {} })) }"
 
@@ -210,24 +255,30 @@ def main() -> None:
     print(f"p95 (median) of {times} on the demo, against a bare Streamlit page with {len(charts)} charts")
     print(f"target: a ratio of at most {TARGET:g}; load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores at the start")
     with tempfile.TemporaryDirectory() as name, sync_playwright() as playwright:
-        script = Path(name) / "bare.py"
-        script.write_text(BARE, encoding="utf-8")
+        scripts = {"bare": BARE, "same": SAME}
+        for script, text in scripts.items():
+            (Path(name) / f"{script}.py").write_text(text, encoding="utf-8")
+        (Path(name) / "specs.json").write_text(specs_of_our_page(), encoding="utf-8")
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        with served(ROOT / "app.py") as ours, served(script) as bare:
-            apps = Ours(ours, "model", "workers", charts, MODEL), Bare(bare, "one", "two", ("one0", "one1", "one2"))
-            mine, theirs = measured(browser, apps, times)
-            told(mine, theirs)
-            told(*({f"{VIEWERS} viewers": ten_viewers(browser, app)} for app in apps))
+        with ExitStack() as servers:
+            plain = ("one0", "one1", "one2")
+            apps: list[App] = [Ours(servers.enter_context(served(ROOT / "app.py")), "model", "workers", charts, MODEL)]
+            apps += [Bare(servers.enter_context(served(Path(name) / f"{script}.py")), "one", "two", plain) for script in scripts]
+            told(measured(browser, apps, times))
+            told([{f"{VIEWERS} viewers": ten_viewers(browser, app)} for app in apps])
         browser.close()
     print(f"load {os.getloadavg()[0]:.1f} at the end")
 
 
-def told(mine: dict[str, list[float]], theirs: dict[str, list[float]]) -> None:
-    """Print ours beside the bare page's as soon as both are known."""
-    for what, seconds in mine.items():
-        ours, bare = (f"{p95(v):5.2f} s ({statistics.median(v):.2f})" for v in (seconds, theirs[what]))
-        ratios = p95(seconds) / p95(theirs[what]), statistics.median(seconds) / statistics.median(theirs[what])
-        print(f"  {what:16} {ours}   bare {bare}   ratio {ratios[0]:.2f} ({ratios[1]:.2f})", flush=True)
+def told(found: Sequence[dict[str, list[float]]]) -> None:
+    """Print ours beside the bare page's and the bare page's with our figures, as soon as all are known."""
+    for whats in zip(*found, strict=True):
+        ours, bare, same = (values[what] for values, what in zip(found, whats, strict=True))
+        shown = [
+            f"{name} {p95(v):5.2f} s ({statistics.median(v):.2f})" for name, v in zip(NAMES, (ours, bare, same), strict=True)
+        ]
+        ratios = [f"{p95(ours) / p95(v):.2f} ({statistics.median(ours) / statistics.median(v):.2f})" for v in (bare, same)]
+        print(f"  {whats[0]:16} {'   '.join(shown)}   ratio {'   '.join(ratios)}", flush=True)
 
 
 if __name__ == "__main__":

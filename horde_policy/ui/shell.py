@@ -14,6 +14,7 @@ import streamlit as st
 from horde_policy.errors import ConfigError
 from horde_policy.sources.catalogue import DEMO_KEY, RECORDED_SETTING, URL_KEY
 from horde_policy.ui import address, controls, live, reading
+from horde_policy.ui.garbage import KEPT, keep_modules
 from horde_policy.ui.lost import lead_on, unknown_name
 from horde_policy.ui.sign_in import require_sign_in
 from horde_policy.ui.styles import style_of
@@ -108,8 +109,11 @@ class Navigation:
 
     def run(self) -> None:
         """Run the page that was asked for; what is still read is followed when all of it is drawn."""
-        self.current.run()
-        reading.follow()
+        try:
+            self.current.run()
+            reading.follow()
+        finally:
+            keep_modules(KEPT)
 
     def draw(self, state: ViewState) -> None:
         """Draw the links, section by section; each carries what all pages share, and what is reviewed."""

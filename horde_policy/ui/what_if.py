@@ -21,7 +21,10 @@ from horde_policy.views.state import ViewState
 from horde_policy.views.text import count, escape_markdown, shortened, visible
 from horde_policy.views.words import GLOSSARY
 
-__all__ = ["Outcome", "outcome", "show_left_out", "show_what_if"]
+__all__ = ["FOLD", "Outcome", "outcome", "show_left_out", "show_what_if"]
+
+FOLD = "model.what_if"
+"""The fold of the controls; what is open is no part of the address, as a link that tries something opens it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,19 +50,28 @@ def outcome(opened: Opened, detail: ModelDetail) -> Outcome | None:
 
 
 def show_what_if(opened: Opened, detail: ModelDetail, found: Outcome | None) -> None:
-    """Show the controls of a move beside the figures before and after it."""
+    """Show the way back to the ceiling, and behind a fold the controls of a move with the figures before and after it.
+
+    The fold is open where the address tries something; closed, its widgets cost the page nothing.
+    """
     st.header("What moves it", anchor=False)
-    _show_controls(opened.state, detail)
     now, settings = detail.measure, opened.board.settings
     then, tried = (None, settings) if found is None else (found.then, found.settings)
-    if found is None:
-        st.caption("Nothing is tried: move a control. Only what you say changes; nobody's reaction is guessed.")
-    else:
-        st.text(found.sentence)
-    rows = what_if.compared_rows(now, then, settings, tried)
-    show_grid(what_if.COMPARED_COLUMNS, rows, key="model.compared", alt="The figures now, and after what is tried")
     at = then or now
+    if found is not None:
+        st.text(found.sentence)
     st.text(what_if.way_back_sentence(way_back(at, tried), at, tried, tried=then is not None))
+    if what_if.tries(opened.state):
+        address.seed(FOLD, value=True)
+    fold = st.expander("Try a longer queue, workers or settings", key=FOLD, icon=":material/tune:", on_change="rerun")
+    if not fold.open:
+        return
+    with fold:
+        _show_controls(opened.state, detail)
+        if found is None:
+            st.caption("Nothing is tried: move a control. Only what you say changes; nobody's reaction is guessed.")
+        rows = what_if.compared_rows(now, then, settings, tried)
+        show_grid(what_if.COMPARED_COLUMNS, rows, key="model.compared", alt="The figures now, and after what is tried")
 
 
 def show_left_out(opened: Opened) -> None:

@@ -10,6 +10,7 @@ from horde_policy.board.pool import Fleet
 from horde_policy.settings import AllowanceSettings
 from horde_policy.sources.demo import DEMO_FOLDER
 from horde_policy.sources.recorded import load_recorded
+from horde_policy.ui.what_if import FOLD
 from tests.pages.conftest import ROOT, App
 
 NewApp = Callable[[], App]
@@ -34,8 +35,29 @@ def compared(shown: App, figure: str) -> list[str]:
     return [cell if isinstance(cell, str) else cell.get("text", cell.get("state")) for cell in cells]
 
 
-def test_nothing_is_tried_at_first(app: NewApp) -> None:
+def trying(shown: App) -> App:
+    """Open the fold of what can be tried."""
+    shown.test.session_state[FOLD] = True
+    shown.test.run()
+    return shown
+
+
+def test_what_can_be_tried_is_folded_and_costs_nothing_until_it_is_opened(app: NewApp) -> None:
     shown = app().open("model", m=FERNERY)
+    shown.assert_well()
+    assert "model.queue_by" not in shown.test.session_state
+    assert "Back at 4,096 tokens" in text_of(shown), "the way back stands without it"
+    linked = app().open("model", m=FERNERY, queue_by="100")
+    assert linked.test.select_slider(key="model.queue_by").value == 100, "a link that tries something opens it"
+    linked.test.session_state[FOLD] = False
+    linked.test.run()
+    linked.assert_well()
+    assert "With 100 tokens more queued" in text_of(linked), "closed again, what is tried is still said"
+    assert linked.address["queue_by"] == ["100"]
+
+
+def test_nothing_is_tried_at_first(app: NewApp) -> None:
+    shown = trying(app().open("model", m=FERNERY))
     shown.assert_well()
     assert list(shown.rows("model.compared")) == ["Now"]
     assert shown.test.button(key="model.nothing_tried").disabled
@@ -43,7 +65,7 @@ def test_nothing_is_tried_at_first(app: NewApp) -> None:
 
 
 def test_a_longer_queue_moves_the_figures_as_the_board_says_and_stands_in_the_address(app: NewApp) -> None:
-    shown = app().open("model", m=FERNERY)
+    shown = trying(app().open("model", m=FERNERY))
     shown.test.select_slider(key="model.queue_by").set_value(10_000).run()
     shown.assert_well()
     then = moved(FLEET, (FERNERY,), 80, Move(queue_change_tokens=10_000))
@@ -71,7 +93,7 @@ def test_every_worker_lost_leaves_no_eligible_worker(app: NewApp) -> None:
 
 def test_a_link_that_names_nobody_tries_nothing_and_the_page_says_so(app: NewApp) -> None:
     stranger = next(w.worker_id for w in FLEET.workers if FERNERY not in (w.models or ()))
-    shown = app().open("model", m=[FERNERY, "no such model"], lost=["nobody", stranger])
+    shown = trying(app().open("model", m=[FERNERY, "no such model"], lost=["nobody", stranger]))
     shown.assert_well()
     notes = [note.value.replace("\\", "").replace("\N{WORD JOINER}", "") for note in shown.test.warning]
     assert [note.split(" ", 2)[2].split(";")[0] for note in notes] == [
@@ -99,13 +121,13 @@ def test_a_worker_added_and_settings_tried_from_a_link(app: NewApp) -> None:
 
 
 def test_senseless_settings_are_refused_at_the_control_and_in_a_link(app: NewApp) -> None:
-    shown = app().open("model", m=FERNERY)
+    shown = trying(app().open("model", m=FERNERY))
     shown.test.number_input(key="model.try_floor").set_value(5000).run()
     shown.assert_well()
     assert "must not be above" in plain(shown.warnings[0])
     assert shown.test.number_input(key="model.try_floor").value == 512
     assert "try_floor" not in shown.test.query_params
-    linked = app().open("model", m=FERNERY, try_floor="5000")
+    linked = trying(app().open("model", m=FERNERY, try_floor="5000"))
     linked.assert_well()
     assert "left out" in linked.warnings[0]
     assert list(linked.rows("model.compared")) == ["Now"]
@@ -135,6 +157,7 @@ def test_findings_and_rows_are_sentences_with_a_button_that_copies_them(app: New
     codes = [str(code.value) for code in shown.test.code]
     assert any(code.startswith(f"{FERNERY}: A request for 80 tokens is free") for code in codes)
     assert any(code.startswith("By this rule ") for code in codes)
+    assert any(code.startswith("No online worker can take this request for 513 output tokens") for code in codes), "the refusal"
     chosen = shown.test.selectbox(key="model.sentence_of")
     last = chosen.options[-1]
     chosen.set_value(FLEET.serving[FERNERY][0].worker_id).run()
