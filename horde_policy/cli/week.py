@@ -119,8 +119,8 @@ def _print(reviewed: Week) -> None:
     out = console()
     for number, finding in enumerate(reviewed.findings, start=1):
         text = finding_text(finding)
-        beside = " · ".join(part for part in (text.interval, text.n) if part)
-        out.print(safe(f"{number}. [{text.severity}] {text.sentence}" + (f" ({beside})" if beside else "")), soft_wrap=True)
+        beside = f" {text.beside}" if text.beside else ""
+        out.print(safe(f"{number}. [{text.severity}] {text.sentence}{beside}"), soft_wrap=True)
         for detail in text.details:
             out.print(safe(f"     {detail}"), soft_wrap=True)
     for section in reviewed.sections:

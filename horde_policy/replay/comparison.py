@@ -101,8 +101,9 @@ def comparison(baseline: pl.DataFrame, other: pl.DataFrame, *, notable_s: float 
     -------
     dict
         ``requests`` (of the traffic), ``gain``, ``lose`` and ``same`` (add up to it), ``changes`` (each with its count),
-        ``by`` (requester × requested size × change), ``longest_later``, ``longest_sooner``, ``most_tokens_more`` and
-        ``most_tokens_fewer`` (up to ``largest`` requests each).
+        ``by`` (requester × requested size × change), ``refused_anew`` (admitted by the baseline and refused in the other run)
+        and ``refused_anew_served`` (those of them that the baseline served, and the other did not), ``longest_later``,
+        ``longest_sooner``, ``most_tokens_more`` and ``most_tokens_fewer`` (up to ``largest`` requests each).
     """
     table = changes(baseline, other, notable_s=notable_s)
     found = dict(table["change"].value_counts().iter_rows())
@@ -110,6 +111,7 @@ def comparison(baseline: pl.DataFrame, other: pl.DataFrame, *, notable_s: float 
     keys = ["requester", "requested_size", "change"]
     later = table.filter(pl.col("answer_s_more") >= notable_s)
     sooner = table.filter(pl.col("answer_s_more") <= -notable_s)
+    refused = table.filter((pl.col("outcome") == "refused") & (pl.col("baseline_outcome") != "refused"))
     return {
         "requests": table.height,
         "gain": sum(counts[word] for word in GAINS),
@@ -117,6 +119,8 @@ def comparison(baseline: pl.DataFrame, other: pl.DataFrame, *, notable_s: float 
         "same": counts["same"],
         "changes": counts,
         "by": table.group_by(keys).agg(requests=pl.len()).sort(keys).to_dicts(),
+        "refused_anew": refused.height,
+        "refused_anew_served": refused.filter(pl.col("change") == "no longer served").height,
         "longest_later": later.top_k(largest, by=["answer_s_more", "request_id"]).to_dicts(),
         "longest_sooner": sooner.bottom_k(largest, by=["answer_s_more", "request_id"]).to_dicts(),
         "most_tokens_more": table.filter(pl.col("tokens_more") > 0).top_k(largest, by=["tokens_more", "request_id"]).to_dicts(),

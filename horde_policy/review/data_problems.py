@@ -9,6 +9,7 @@ from horde_policy.review.cells import rule_counts
 from horde_policy.review.decompose import WORDS, rate
 from horde_policy.review.exported import Exported
 from horde_policy.review.finding import Finding, Severity, Target
+from horde_policy.review.quiet import quiet_hours
 from horde_policy.review.sampling import LEVEL, Bounds, Share, share_of
 from horde_policy.settings import AllowanceSettings
 
@@ -47,7 +48,7 @@ def data_findings(exported: Exported, settings: AllowanceSettings, level: float 
         *_problems(exported),
     ]
     if not any(finding.severity not in ("note", "fine") for finding in found) and exported.counted.high > 0:
-        found.append(_plain("data_clean", "fine", 0.0, exported.counted))
+        found.append(_plain("data_clean", "fine", 0.0, exported.counted, quiet=quiet_hours(exported)))
     return found
 
 

@@ -130,7 +130,7 @@ def show_figures(opened: Opened, result: Replayed) -> None:
             alt=figures.money_alt(moments, chosen, replay.limit_pico),
             key="budget.money",
         )
-        for title, column in (("W at each moment: beyond what is held", "bound_pico"), ("Open holds over time", "open")):
+        for title, column in (("Worst case beyond what is held (W)", "bound_pico"), ("Open holds over time", "open")):
             st.header(title, anchor=False)
             show_figure(
                 figures.fig_over_time(moments, shown, column, dated=dated, mode=mode),

@@ -124,7 +124,7 @@ def show(kind: str) -> Reading | None:
 
 
 def _draw(reading: Reading) -> None:
-    share = "" if reading.share is None else f", {reading.share:.0%}"
+    share = "" if reading.share is None else f", {reading.share * 100:.0f} %"
     text = f"{reading.stage.capitalize()} {escape_markdown(shortened(visible(reading.name), 60))}{share} …"
     st.session_state[_BAR][1].progress(min(1.0, reading.share or 0.0), text=text)
 

@@ -189,7 +189,7 @@ def show_inputs(result: Replayed) -> None:
         if note.level == "problem":
             st.warning(text, icon=":material/link_off:")
         else:
-            st.caption(text)
+            st.caption(f"{text} {words.unserved_words(inputs.traffic.frame.height, inputs.unserved)}")
 
 
 def show_runs(result: Replayed) -> None:
@@ -200,6 +200,7 @@ def show_runs(result: Replayed) -> None:
         key="replay.runs",
         alt="The baseline and the settings compared: outcomes, waits, what did not finish, who fares better or worse",
     )
+    st.caption(words.OVERLAPPING)
 
 
 def show_figures(opened: Opened, result: Replayed) -> None:
@@ -240,6 +241,10 @@ def _changes(result: Replayed) -> None:
         st.caption("Nothing is compared. Add settings above.")
         return
     show_figure(figures.fig_changes(result.changes, theme_mode()), alt=figures.changes_alt(result.changes), key="replay.changes")
+    for letter, change in result.changes.items():
+        note = words.refused_anew_words(letter, change)
+        if note is not None:
+            st.caption(note)
 
 
 def _look(field: str, key: str) -> None:

@@ -9,6 +9,8 @@ import streamlit as st
 from horde_policy.errors import ConfigError
 from horde_policy.review.cells import rule_counts, size_grid, with_rules
 from horde_policy.review.decompose import DIMENSIONS, WORDS, compare, decompose, shared
+from horde_policy.review.exported import Exported
+from horde_policy.review.quiet import quiet_hours
 from horde_policy.review.whatif import what_if
 from horde_policy.ui import address
 from horde_policy.ui.charts import show_figure, theme_mode
@@ -76,8 +78,8 @@ def show_split(opened: Opened) -> None:
             key="decisions.table",
             alt="Decisions by " + ", ".join(DIMENSION_WORDS[name] for name in by),
         )
-        if shown.height < cells.height:
-            st.caption(f"The first {count(shown.height)} of {count(cells.height)} rows; the export has all.")
+        first = f"The first {count(shown.height)} of {count(cells.height)} rows; the export has all. "
+        st.caption(f"{first if shown.height < cells.height else ''}What is not listed was counted 0 times.")
     stamp = stamp_of(opened.exported, opened.settings, state.keep)
     offer(
         "Table (CSV)",
@@ -133,8 +135,11 @@ def _show_part(opened: Opened, part: pl.DataFrame, colour: str, column: tuple[st
     by = [name for name in (rows, colour) if name]
     alt = figures.split_alt(part, by)
     if rows == "time":
-        figure = figures.fig_over_time(part, colour, mode, notes=opened.notes, shares=shares)
+        quiet = None if column[0] else quiet_hours(opened.looked_at(opened.exported))
+        figure = figures.fig_over_time(part, colour, mode, notes=opened.notes, shares=shares, quiet=quiet)
         show_figure(figure, alt=alt, key=key, on_box=_choose_span, on_mark=lambda mark: _choose_step(part, colour, column, mark))
+        for note in tables.quiet_notes(quiet):
+            st.caption(note)
         return
     figure = figures.fig_bars(part, rows, colour, mode, shares=shares)
     show_figure(figure, alt=alt, key=key, on_mark=lambda mark: _choose_words((rows, colour, column[0]), (*mark[:2], column[1])))
@@ -187,8 +192,9 @@ def show_figures(opened: Opened) -> None:
         )
     with right:
         st.caption(
-            "**×** the rule does not allow it (a red frame: counted all the same) · **?** both sizes lie in one "
-            "bucket, which does not say which is larger · **±** known between bounds only. Click a cell to look at it alone."
+            "Shares of all decisions that are looked at; the stronger the colour, the more. **0** none was counted · **×** the "
+            "rule does not allow it (a red frame: counted all the same) · **?** both sizes lie in one bucket, which does not say "
+            "which is larger · **±** known between bounds only. Click a cell to look at it alone."
         )
         rules = rule_counts(looked_at.decisions, opened.settings)
         show_grid(
@@ -199,23 +205,24 @@ def show_figures(opened: Opened) -> None:
             empty="Every decision looked at lies in a cell that the rule allows and decides.",
         )
     if opened.state.rows != "time":
-        _show_over_time(opened, looked_at.decisions)
+        _show_over_time(opened, looked_at)
 
 
-def _show_over_time(opened: Opened, decisions: pl.DataFrame) -> None:
+def _show_over_time(opened: Opened, looked_at: Exported) -> None:
     _, _, colour = opened.state.dimensions
-    cells = decompose(decisions, ["time", *([colour] if colour else [])])
+    cells = decompose(looked_at.decisions, ["time", *([colour] if colour else [])])
     if cells["time"].null_count() == cells.height:
         return
     st.header("Over time", anchor=False)
+    quiet = quiet_hours(looked_at)
     show_figure(
-        figures.fig_over_time(cells, colour, theme_mode(), notes=opened.notes),
+        figures.fig_over_time(cells, colour, theme_mode(), notes=opened.notes, quiet=quiet),
         alt=figures.split_alt(cells, ["time", *([colour] if colour else [])]),
         key=f"decisions.time-{opened.key}",
         on_box=_choose_span,
         on_mark=lambda mark: _choose_step(cells, colour, ("", None), mark),
     )
-    st.caption("Click a step, or draw a box, to look at that time alone. Times are UTC.")
+    st.caption(" ".join(["Click a step, or draw a box, to look at that time alone. Times are UTC.", *tables.quiet_notes(quiet)]))
 
 
 # --- two sides --------------------------------------------------------------------------------------------------------------

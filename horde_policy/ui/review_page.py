@@ -17,7 +17,7 @@ from horde_policy.settings import AllowanceSettings
 from horde_policy.ui import address, components, history, reading, review_choices, review_library, review_live, uploads
 from horde_policy.ui.tables import show_grid
 from horde_policy.views import review_tables as tables
-from horde_policy.views.finding_text import cut_short_details, cut_short_text
+from horde_policy.views.cut_short import cut_short_details, cut_short_text
 from horde_policy.views.report import SYNTHETIC_NOTE
 from horde_policy.views.review_state import ReviewState
 from horde_policy.views.review_words import DIMENSION_WORDS, bounds_text, span_text, word_text
@@ -193,9 +193,8 @@ def _show_source(opened: Opened) -> None:
         ),
     )
     with st.container(horizontal=True, vertical_alignment="center"):
-        if exported.synthetic:
-            st.badge("synthetic", icon=":material/science:", color="orange", help=SYNTHETIC_NOTE)
-        st.caption(" · ".join(line))
+        # the status line above says that they are synthetic; what that means stands in the question mark
+        st.caption(" · ".join(line), help=SYNTHETIC_NOTE if exported.synthetic else None)
         if asked is not None:
             again = st.button("Ask again", key="review.ask-again", icon=":material/refresh:", type="tertiary")
             if again:

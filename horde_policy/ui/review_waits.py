@@ -75,7 +75,7 @@ def show_estimates(opened: Opened) -> dict[str, tables.WaitGroup]:
         alt=distributions_alt(both, opened.settings),
         key=f"waits.both-{opened.key}",
     )
-    st.caption(POPULATIONS_DIFFER, help="Every creation with an eligible worker against every assignment.")
+    st.caption(f"Whiskers: the 95 % interval. {POPULATIONS_DIFFER}")
     for name, series in (("estimated", "estimated waits"), ("measured", "measured queue waits")):
         if name not in found:
             st.info(f"The exports hold no {series}, so only one of the two is drawn.", icon=":material/do_not_disturb_on:")
@@ -99,7 +99,7 @@ def show_requesters(opened: Opened, found: Mapping[str, tables.WaitGroup]) -> No
             key=f"waits.requesters-{opened.key}",
             on_mark=lambda mark: address.write_review(address.read_review().toggled("requester", mark[2])),
         )
-        st.caption("Click a mark to look at that requester alone, on every page of the review.")
+        st.caption("Whiskers: the 95 % interval. Click a mark to look at that requester alone, on every page of the review.")
     elif "measured" in found:
         st.info("The exported queue waits do not say whose they are.", icon=":material/do_not_disturb_on:")
     if not found:
@@ -184,8 +184,7 @@ def show_funded(opened: Opened) -> None:
         return
     kind = {"yes": st.warning, "no": st.success}.get(verdict.answer, st.info)
     kind(escape_markdown(funded_sentence(verdict)), icon=":material/gavel:")
-    for line in funded_details(verdict):
-        st.markdown(f"- {escape_markdown(line)}")
+    st.markdown("\n".join(f"- {escape_markdown(line)}" for line in funded_details(verdict)))
     if not verdict.funded.rows.height:
         return
     point = st.toggle(
@@ -197,6 +196,10 @@ def show_funded(opened: Opened) -> None:
         fig_funded(verdict.funded, opened.settings, theme_mode(), point=point),
         alt=funded_alt(verdict.funded, opened.settings),
         key=f"waits.funded-{point}-{opened.key}",
+    )
+    st.caption(
+        "The line of funded waits lies somewhere in the band; its paler part is what sampling adds (95 %). Where the band "
+        "reaches from 0 to 100 these counts tell nothing of them."
     )
     if point:
         st.warning(escape_markdown(point_warning(verdict)), icon=":material/warning:")

@@ -27,6 +27,13 @@ ICONS = {
 }
 
 
+FINDINGS_KEY = (
+    "**attention** requesters are worse off · **open** the data do not decide it, or a change would help · **as it should be** "
+    "nothing to do. In brackets beside a share: the 95 % interval, how far off another week of the same kind could be. n: how "
+    "many it rests on."
+)
+
+
 @st.cache_resource(max_entries=16, show_spinner=False)
 def _reviewed(key: str, _opened: Opened) -> Week:
     state = _opened.state
@@ -44,6 +51,7 @@ def reviewed(opened: Opened) -> Week:
 def show_findings(opened: Opened, week: Week) -> None:
     """Show every finding as a sentence, the gravest first: figure, interval, n, and the page state behind it."""
     st.header("Findings, by consequence", anchor=False)
+    st.caption(FINDINGS_KEY)
     for number, finding in enumerate(week.findings, 1):
         with st.container(border=True, key=f"week.finding-{number}"):
             _show_finding(opened, finding, number)
@@ -51,13 +59,11 @@ def show_findings(opened: Opened, week: Week) -> None:
 
 def _show_finding(opened: Opened, finding: Finding, number: int) -> None:
     text = finding_text(finding)
-    with st.container(horizontal=True, vertical_alignment="center"):
-        st.badge(text.severity, icon=ICONS[finding.severity], color=COLOURS[finding.severity])  # type: ignore[arg-type]
-        st.markdown(f"**{escape_markdown(text.sentence)}**")
-    figure = "" if text.figure in text.sentence else text.figure
-    beside = " · ".join(part for part in (figure, text.interval, text.n) if part)
-    if beside:
-        st.caption(escape_markdown(beside))
+    # in one line of text: beside a part of its own, a long sentence would begin below it
+    chip = f":{COLOURS[finding.severity]}-badge[{ICONS[finding.severity]} {text.severity}]"
+    st.markdown(f"{chip} **{escape_markdown(text.sentence)}**")
+    if text.beside:
+        st.caption(escape_markdown(text.beside))
     if text.details:
         st.markdown("\n".join(f"- {escape_markdown(detail)}" for detail in text.details))
     if finding.target.page != "week":
@@ -89,7 +95,10 @@ def show_changes(week: Week) -> None:
         return
     st.header(SECTION_TITLES["changes"], anchor=False)
     show_figure(fig_gains(week.what_ifs, theme_mode()), alt=gains_alt(week.what_ifs), key="week.gains")
-    st.caption("Tried on the counts alone, with the waits as they were. A single number is exact, since bucket edges decide it.")
+    st.caption(
+        "How many requests would become free (**+**) or cease to be (**−**), tried on the counts alone, with the waits as they "
+        "were. A single number is exact, since bucket edges decide it; **≤** at most so many; **0** none would change."
+    )
 
 
 def show_report(opened: Opened, week: Week) -> None:

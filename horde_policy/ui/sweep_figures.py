@@ -5,18 +5,18 @@ from typing import Literal, cast
 import streamlit as st
 
 from horde_policy.sweep.metrics import METRICS, Metric
-from horde_policy.ui.address import seed
+from horde_policy.ui.address import deployment_settings, seed
 from horde_policy.ui.charts import show_figure, theme_mode
 from horde_policy.ui.sweep_controls import write_asked
 from horde_policy.ui.sweep_page import Result
-from horde_policy.ui.tables import show_frame, show_grid
+from horde_policy.ui.tables import show_grid
 from horde_policy.views import sweep_tables
 from horde_policy.views.figures import sweep as maps
 from horde_policy.views.figures import sweep_lines as lines
+from horde_policy.views.grid import query_text
 from horde_policy.views.sweep_results import blocks_of, default_axes, heat_of
 from horde_policy.views.sweep_state import OTHERS_RULES
 from horde_policy.views.sweep_words import SETTING_WORDS, metric_words, setting_value
-from horde_policy.views.text import count
 
 __all__ = ["show_looked_at", "show_maps", "show_parallel", "show_points", "show_settings"]
 
@@ -59,7 +59,7 @@ def _heat(result: Result) -> None:
             "Up", "y", y, {name: SETTING_WORDS[name][0] for name in varied if name != x} or {y: SETTING_WORDS[y][0]}, width=130
         )
         _select("Figure", "metric", metric.key, {key: metric_words(m) for key, m in METRICS.items()}, width=210)
-        _select("Of several settings", "others", asked.others, OTHERS_RULES, width=210)
+        _select("Of several settings", "others", asked.others, OTHERS_RULES, width=270)
         _held_settings(result, x, y, fixed)
     marked = {"in force": judgement.baseline, "proposed": judgement.recommended, "looked at": result.point}
     heat = heat_of(judgement, x, y, metric, others=cast(Literal["best", "mean", "worst"], asked.others), fixed=fixed)
@@ -70,8 +70,9 @@ def _heat(result: Result) -> None:
         on_mark=lambda mark: _open(mark[0]),
     )
     st.caption(
-        "◆ in force · ★ proposed · ▣ looked at; in brackets: its own figure is another, since the square shows "
-        f"{OTHERS_RULES[asked.others]} of several. {'Darker' if theme_mode() == 'light' else 'Lighter'} is more."
+        f"Where several settings share a square it shows {OTHERS_RULES[asked.others]}. ◆ in force · ★ proposed · ▣ looked at: a "
+        f"figure beside these marks is their own, where it is another. {'Darker' if theme_mode() == 'light' else 'Lighter'} is "
+        "more; — (dotted): no setting of the square meets the constraints, or its figure is not known."
     )
 
 
@@ -140,11 +141,7 @@ def _front(result: Result) -> None:
     x, y = _pair(result)
     figure = maps.fig_front(result.judgement, x, y, result.names, point=result.point, mode=theme_mode())
     show_figure(figure, alt=maps.front_alt(result.judgement, x, y), key="sweep.front", on_mark=lambda mark: _open(mark[0]))
-    st.caption(
-        f"{count(int(result.judgement.points['front'].sum()))} of {count(result.judgement.points.height)} settings are on the "
-        "front: none that meets the constraints is better in one objective without being worse in another. Whiskers: the 95 % "
-        "interval of the difference from the settings in force."
-    )
+    st.caption(sweep_tables.front_words(result.judgement, maps.front_dots(result.judgement, x, y)))
 
 
 # --- the settings looked at ----------------------------------------------------------------------------------------------
@@ -220,14 +217,25 @@ def show_settings(result: Result) -> None:
 
 
 def show_points(result: Result) -> None:
-    """Show the table of all points; a row that is selected is looked at."""
+    """Show all points, each a link that looks at it; on a phone each is a card."""
     st.header("Every point tried", anchor=False)
-    show_frame(
-        sweep_tables.points_table(result.judgement, result.names),
-        key="sweep.points",
-        alt="Every point tried with its settings, figures and verdict, the best first",
-        column_config={"id": None},
-        id_column="id",
-        on_select=_open,
-        height=TABLE_PX,
-    )
+    judgement, asked, base = result.judgement, result.state.sweep, deployment_settings()
+    marked = {"in force": judgement.baseline, "proposed": judgement.recommended, "looked at": result.point}
+    marks: dict[str, str] = {}
+    for word, point in marked.items():
+        if point is not None:
+            marks[point] = marks.get(point, "") + maps.MARKS[word]
+    queries = {
+        point: query_text(result.state.changed(sweep=asked.changed(point=point)).query(base))
+        for point in list(result.names)[: sweep_tables.MOST_ROWS]
+    }
+    st.caption(sweep_tables.points_key(judgement))
+    with st.container(height=TABLE_PX, border=False):
+        show_grid(
+            sweep_tables.point_columns(judgement),
+            sweep_tables.point_rows(judgement, marks, queries, result.point),
+            key="sweep.points",
+            alt="Every point tried with its settings, figures and verdict, the best first",
+            here="sweep",
+            target="sweep",
+        )

@@ -72,7 +72,8 @@ def open_sweep() -> Opened:
 
 def show_source(opened: Opened, result: Result | None) -> None:
     """Say which traffic was swept and whether it is made up, with the copy of the link."""
-    traffic = "" if result is None else str(result.sweep.stamp.get("traffic", {}).get("source", ""))
+    stamp = {} if result is None else result.sweep.stamp
+    traffic = str(stamp.get("traffic", {}).get("source", "") or stamp.get("trace", ""))
     data = made_of(
         "no sweep is looked at" if result is None else traffic or result.key,
         label="sweep",

@@ -60,7 +60,7 @@ KINDS: Final = {"total": "in all", "month": "this month", "week": "this week", "
 
 
 def look_sentence(look: LedgerLook) -> str:
-    """Return the ledger in one sentence: open, unbounded, oldest.
+    """Return the ledger in one sentence: open with their oldest, unbounded, and apart from them what expired.
 
     Examples
     --------
@@ -70,16 +70,21 @@ def look_sentence(look: LedgerLook) -> str:
     """
     if not look.holds:
         return "No request is open"
-    unbounded = sum(hold.reservation.ceiling_tokens is None for hold in look.holds)
-    expired = sum(hold.state == "expired" for hold in look.holds)
-    held = sum(hold.hold_pico for hold in look.holds if hold.state == "open")
-    oldest = age((look.at - look.holds[0].created).total_seconds())
-    parts = [f"{count(len(look.holds) - expired)} open, {money_text(held)} held"]
+    still = [hold for hold in look.holds if hold.state == "open"]
+    expired = [hold for hold in look.holds if hold.state == "expired"]
+    unbounded = sum(hold.reservation.ceiling_tokens is None for hold in still)
+    oldest = f", the oldest for {_since(look, still[0])}" if still else ""
+    parts = [f"{count(len(still))} open{oldest}; {money_text(sum(hold.hold_pico for hold in still))} held"]
     if unbounded:
-        parts.append(f"unbounded: {count(unbounded)} open")
+        parts.append(f"{count(unbounded)} of them unbounded")
     if expired:
-        parts.append(f"{count(expired)} expired whose cost may still come")
-    return f"{'; '.join(parts)}; the oldest for {oldest}"
+        which = "" if len(expired) == 1 else "the oldest "
+        parts.append(f"{count(len(expired))} expired whose cost may still come, {which}opened {_since(look, expired[0])} ago")
+    return "; ".join(parts)
+
+
+def _since(look: LedgerLook, hold: Hold) -> str:
+    return age((look.at - hold.created).total_seconds())
 
 
 def window_rows(look: LedgerLook) -> list[Row]:

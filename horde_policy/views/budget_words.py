@@ -48,9 +48,11 @@ ALTERNATIVE_WORDS: Final[dict[str, str]] = {"full": "hold all", "input": "input 
 """Alternative → its short name; :data:`RULES` says what each does."""
 
 RULES: Final[dict[str, str]] = {
+    "B1": "A request holds its estimated cost before it is sent: its input and its output, at the prices of its target.",
     "B2": "The input of a request is estimated as its body's bytes ÷ 4, in tokens.",
     "B3": "The output held is the smaller of what the request asks for and reservation.output_tokens.",
     "B4": "A request is admitted only if what is spent, what is held and its own hold together stay within the limit.",
+    "B5": "When the response is there, its real cost takes the place of the hold.",
     "B6": "Where a response tells no usage, the larger of the hold and the cost of the input estimate is kept.",
     "B7": "Spent money never passes the limit by more than W: what the requests that are open can cost beyond what they hold, in "
     "output above the reservation and in input above its estimate. Their worst case over the limit is spent + held + W − limit.",
@@ -86,7 +88,7 @@ def summary_row(replay: BudgetReplay, reserve_tokens: int) -> dict[str, Any]:
 
 def headline(row: Mapping[str, Any]) -> str:
     """Return the answer in one sentence, for the size of the reservation that is looked at."""
-    worst = money_text(row["worst_over_pico"])
+    worst = f"{money_text(row['worst_over_pico'])} over the limit"
     if row["unbounded"]:
         worst = f"unbounded ({count(row['unbounded'])} without an output limit)"
     over = row["overspend_pico"]
@@ -171,7 +173,7 @@ SETTING_COLUMNS: Final = (
         label="Worst case over the limit",
         right=True,
         help="The furthest over the limit that spent, held and what open requests can cost beyond it came at any moment.",
-        brief="at worst",
+        brief="worst",
     ),
     Column(
         key="bound",

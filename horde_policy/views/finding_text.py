@@ -3,20 +3,23 @@
 Everything returned is plain text, in which a name from the network may stand: whoever shows it escapes it for its surface.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from horde_policy.errors import Problem
 from horde_policy.review.finding import Finding, Section
+from horde_policy.review.quiet import Quiet
 from horde_policy.review.sampling import Bounds, Share
 from horde_policy.review.verdict import Verdict
 from horde_policy.units import one_or_range
+from horde_policy.views.cut_short import cut_short_details, cut_short_text
 from horde_policy.views.review_words import (
     DIMENSION_WORDS,
     bounds_text,
     interval_text,
     quantile_text,
+    quiet_text,
     share_range_text,
     share_text,
     size_text,
@@ -32,8 +35,6 @@ __all__ = [
     "SEVERITY_WORDS",
     "TEXTS",
     "FindingText",
-    "cut_short_details",
-    "cut_short_text",
     "finding_text",
     "funded_details",
     "funded_sentence",
@@ -78,6 +79,9 @@ POPULATIONS_DIFFER: Final = (
 )
 """The warning that belongs beside every estimate that is held against a measurement."""
 
+RESTS_ON: Final = {"estimates": "estimates", "funded_wait": "registered assignments"}
+"""Code of a finding → what its n counts; all others count requests."""
+
 LINK_WORDS: Final = {"week": "this report", "decisions": "see the decisions", "waits": "see the waits"}
 
 
@@ -92,6 +96,13 @@ class FindingText:
     interval: str
     severity: str
     link: str
+
+    @property
+    def beside(self) -> str:
+        """Return what stands beside the sentence: the figure with the interval that is its own, and what it rests on."""
+        shown = "" if self.figure in self.sentence else self.figure
+        figure = f"{self.figure} ({self.interval})" if self.figure and self.interval else shown
+        return " · ".join(part for part in (figure, self.n) if part)
 
 
 def no_data_text(section: Section) -> str | None:
@@ -119,7 +130,7 @@ def finding_text(finding: Finding) -> FindingText:
         sentence=sentence,
         details=details,
         figure=figure,
-        n="" if finding.n is None else f"n = {bounds_text(finding.n)}",
+        n="" if finding.n is None else f"n = {bounds_text(finding.n)} {RESTS_ON.get(finding.code, 'requests')}",
         interval=interval,
         severity=SEVERITY_WORDS[finding.severity],
         link=LINK_WORDS[finding.target.page],
@@ -130,18 +141,18 @@ def _figure(finding: Finding) -> tuple[str, str]:
     """Return the figure and its interval: of a share with sampling, of a bound or a count what is decided of it."""
     figures = finding.figures
     if finding.share is not None:
-        return share_text(finding.share), interval_text(finding.share)
+        return share_text(finding.share), interval_text(finding.share).replace("95 %:", "95 % interval", 1)
     if finding.code == "funded_wait":
         over, sampling = figures["verdict"].share_over, figures["verdict"].share_over_sampling
         if over is None or sampling is None:
             return NOT_REPORTED, ""
-        return share_range_text(over.low, over.high), f"95 %: {share_range_text(sampling.low, sampling.high)}"
+        return share_range_text(over.low, over.high), f"95 % interval {share_range_text(sampling.low, sampling.high)}"
     if finding.code == "would_gain":
         gained = figures["gained"]
         decided = "exact where slow workers are allowed: the buckets decide it"
         return bounds_text(gained), decided if gained.exact else "bounds: the buckets do not decide it"
     if finding.code == "allowance_agrees":
-        return f"{count(figures['gap'])} off", ratio(figures["gap_share"])
+        return f"{count(figures['gap'])} off", f"{ratio(figures['gap_share'])} of all"
     return "", ""
 
 
@@ -420,28 +431,6 @@ def _uncovered(finding: Finding) -> _Text:
     return f"No export covers {age(finding.figures['uncovered_s'])}{whose}{part}: what was counted then is lost.", ()
 
 
-def cut_short_text(problems: Sequence[Problem]) -> str:
-    """Return which exports end early, and what that means for the figures; may hold hostile text.
-
-    >>> cut_short_text([Problem("damaged", "a.gz", "the gzip packing ends early; what was read before that is used")])
-    'a.gz ends early: what came before is shown, and nobody can tell what is missing'
-    """
-    names = list(dict.fromkeys(problem.subject for problem in problems))
-    who = f"{visible(names[0])} ends" if len(names) == 1 else f"{count(len(names))} exports end"
-    return f"{who} early: what came before is shown, and nobody can tell what is missing"
-
-
-MOST_CUT = 5
-"""So many words on exports that end early are told one by one."""
-
-
-def cut_short_details(problems: Sequence[Problem]) -> tuple[str, ...]:
-    """Return one line for each word on an export that ends early, and how many more there are; may hold hostile text."""
-    told = tuple(visible(f"{problem.subject}: {problem.text}.") for problem in problems[:MOST_CUT])
-    more = len(problems) - MOST_CUT
-    return told if more <= 0 else (*told, f"And {count(more)} more.")
-
-
 def _cut_short(finding: Finding) -> _Text:
     problems: tuple[Problem, ...] = finding.figures["problems"]
     return f"{cut_short_text(problems)}.", cut_short_details(problems)
@@ -464,7 +453,9 @@ def _more_problems(finding: Finding) -> _Text:
 
 
 def _clean(finding: Finding) -> _Text:
-    return "Nothing is wrong in the data: every cell can be, every count is known, and no time is missing.", ()
+    sentence = "Nothing is wrong in the data: every cell can be, every count is known, and no time is missing."
+    quiet: Quiet | None = finding.figures["quiet"]
+    return sentence, () if quiet is None or not quiet.zero else (f"{quiet_text(quiet)} The exports cover them: nobody asked.",)
 
 
 TEXTS: dict[str, Callable[[Finding], _Text]] = {

@@ -14,6 +14,7 @@ __all__ = [
     "AGREEMENT_COLUMNS",
     "DIFFERENCE_COLUMNS",
     "INTRODUCTION",
+    "OVERLAPPING",
     "RUN_COLUMNS",
     "UNFINISHED_COLUMNS",
     "WAIT_COLUMNS",
@@ -23,10 +24,12 @@ __all__ = [
     "headline",
     "inputs_words",
     "leading",
+    "refused_anew_words",
     "run_rows",
     "setting_rows",
     "traffic_words",
     "unfinished_rows",
+    "unserved_words",
     "wait_rows",
 ]
 
@@ -135,6 +138,46 @@ RUN_COLUMNS: Final = (
 )
 
 
+BASELINE_CELL: Final = {"text": NOT_REPORTED, "title": "The others are compared with this run."}
+
+OVERLAPPING: Final = (
+    "Free, Funded, Downgraded and Refused add up to all requests; the columns after them overlap these. No worker: of all "
+    "requests, those for which no online worker was eligible when they came, since none serves the model, or none of those that "
+    "do takes the size or context. Expired: of the admitted, no worker took it within its time. "
+    f"Over {JOB_TIME_LIMIT_S:.0f} s: of the admitted, its job timed out or ran longer than the {JOB_TIME_LIMIT_S:.0f} s that "
+    "AI Horde gives a job."
+)
+"""What stands below the runs side by side: which of their columns overlap, and what these count."""
+
+
+def unserved_words(requests: int, unserved_requests: int) -> str:
+    """Return which part of the column *No worker* asks for models that nobody serves.
+
+    >>> unserved_words(200, 7)[:33]
+    'These are 3.5 % of the requests; '
+    """
+    share = ratio(unserved_requests / requests if requests else None)
+    return (
+        f"These are {share} of the requests; the rest of No worker came when none of those that serve its model was online, or "
+        "asked for a size or context that none of them takes."
+    )
+
+
+def refused_anew_words(letter: str, change: Compared) -> str | None:
+    """Return why a run refuses more requests than fare worse; null where every request that it refuses anew was served before.
+
+    A request that the baseline admitted and never answered is no worse off when it is refused.
+    """
+    anew, served = change.figures["refused_anew"], change.figures["refused_anew_served"]
+    if anew <= served:
+        return None
+    return (
+        f"{letter} refuses {count(anew)} requests that the baseline admitted. {count(served)} of them were served under the "
+        f"baseline and fare worse; the other {count(anew - served)} were not (no worker, expired or timed out), so a refusal "
+        "leaves them no worse off."
+    )
+
+
 def _share(part: float, whole: float) -> str:
     return ratio(part / whole if whole else None)
 
@@ -161,8 +204,8 @@ def run_rows(runs: Runs, changes: Mapping[str, Compared]) -> list[Row]:
             "p95": seconds(wait_of(scored, "p95_s")),
             "expired": _share(summary["statuses"]["expired"], admitted),
             "over": _share(sum(row["over_limit"] for row in summary["unfinished"]), admitted),
-            "better": "" if change is None else ratio(change.gain_share),
-            "worse": "" if change is None else ratio(change.lose_share),
+            "better": BASELINE_CELL if change is None else ratio(change.gain_share),
+            "worse": BASELINE_CELL if change is None else ratio(change.lose_share),
         }
         rows.append(Row(id=run.digest, cells=cells, pinned=change is None))
     return rows

@@ -15,6 +15,7 @@ from horde_policy.review.cells import size_grid
 from horde_policy.review.decompose import decompose
 from horde_policy.review.finding import Finding, Section
 from horde_policy.review.findings import Week
+from horde_policy.review.quiet import quiet_hours
 from horde_policy.review.waits import distribution, of_kind
 from horde_policy.views.figures.review_decisions import fig_bars, fig_over_time, fig_size_grid, grid_alt, split_alt
 from horde_policy.views.figures.review_waits import distributions_alt, fig_distributions, fig_funded, funded_alt
@@ -95,13 +96,11 @@ def _finding(finding: Finding, app_address: str, week: Week) -> str:
         if app_address
         else f"#section-{finding.section}"
     )
-    figure = "" if text.figure in text.sentence else text.figure
-    figures = " · ".join(part for part in (figure, text.interval, text.n) if part)
     details = "".join(f"<li>{escape_html(detail)}</li>" for detail in text.details)
     return (
         f'<li class="{finding.severity}"><span class="severity">{escape_html(text.severity)}</span> '
         f"<strong>{escape_html(text.sentence)}</strong>"
-        + (f' <span class="figure">{escape_html(figures)}</span>' if figures else "")
+        + (f' <span class="figure">{escape_html(text.beside)}</span>' if text.beside else "")
         + (f"<ul>{details}</ul>" if details else "")
         + f' <a href="{escape_html(address)}">{escape_html(text.link if app_address else "see the figures")}</a></li>'
     )
@@ -132,7 +131,10 @@ def _figures(code: str, week: Week, notes: tuple[Annotation, ...]) -> Iterable[t
         yield fig_bars(cells, "requested_size", "outcome", "light"), split_alt(cells, ["requested_size", "outcome"])
         over_time = decompose(decisions, ["time", "outcome"])
         if over_time["time"].null_count() < over_time.height:
-            yield fig_over_time(over_time, "outcome", "light", notes=notes), "Decisions over time, by outcome."
+            yield (
+                fig_over_time(over_time, "outcome", "light", notes=notes, quiet=quiet_hours(week.exported)),
+                "Decisions over time, by outcome.",
+            )
     elif code == "responds" and decided:
         grid = size_grid(decisions, week.settings)
         yield fig_size_grid(grid, "light"), grid_alt(grid)

@@ -27,6 +27,7 @@ from horde_policy.views.replay_words import (
     AGREEMENT_COLUMNS,
     DIFFERENCE_COLUMNS,
     INTRODUCTION,
+    OVERLAPPING,
     RUN_COLUMNS,
     UNFINISHED_COLUMNS,
     WAIT_COLUMNS,
@@ -102,6 +103,7 @@ def replay_report(
         _list(inputs_words(stamp.traffic, stamp.fleet)),
         "<h2>The runs</h2>",
         _table(RUN_COLUMNS, run_rows(runs, changes)),
+        f'<p class="note">{escape_html(OVERLAPPING)}</p>',
     ]
     for number, (heading, figure, alt) in enumerate(figures):
         parts.append(f"<h2>{escape_html(heading)}</h2>")

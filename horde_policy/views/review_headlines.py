@@ -9,7 +9,7 @@ from horde_policy.review.waits import of_kind, share_at_most
 from horde_policy.settings import AllowanceSettings
 from horde_policy.views.finding_text import finding_text
 from horde_policy.views.review_words import bounds_text, share_text, word_text
-from horde_policy.views.text import seconds
+from horde_policy.views.text import count, count_of, seconds
 
 __all__ = ["decisions_headline", "waits_headline", "week_headline"]
 
@@ -49,10 +49,16 @@ def waits_headline(exported: Exported, settings: AllowanceSettings, requester: s
 
 
 def week_headline(week: Week) -> str:
-    """Return the finding of the most consequence that is about the rule and not the data alone; may hold hostile text."""
+    """Return what the week shows as a whole: what became of the requests, and how many findings ask for somebody.
+
+    A contradiction stands alone: nothing else holds beside it. May hold hostile text.
+    """
     if not week.findings:
         return "Nothing was found"
-    first = next(
-        (finding for finding in week.findings if finding.section != "data" or finding.severity == "wrong"), week.findings[0]
-    )
-    return finding_text(first).sentence.rstrip(".")
+    if week.findings[0].severity == "wrong":
+        return finding_text(week.findings[0]).sentence.rstrip(".")
+    counted = week.exported.counted.high > 0
+    told = decisions_headline(week.exported) if counted else waits_headline(week.exported, week.settings)
+    grave, undecided = (sum(finding.severity == severity for finding in week.findings) for severity in ("bad", "open"))
+    needs = f"{count(grave)} of {count_of(len(week.findings), 'finding')} need{'s' if grave == 1 else ''} attention"
+    return f"{told}; {needs}, {count(undecided)} {'is' if undecided == 1 else 'are'} open"

@@ -8,6 +8,7 @@ import polars as pl
 
 from horde_policy.errors import Problem
 from horde_policy.review.exported import Exported
+from horde_policy.review.quiet import Quiet
 from horde_policy.review.sampling import Bounds, Share
 from horde_policy.review.waits import Quantile
 from horde_policy.review.whatif import WhatIf
@@ -18,6 +19,7 @@ from horde_policy.views.review_words import (
     bounds_text,
     interval_text,
     quantile_text,
+    quiet_text,
     share_range_text,
     share_text,
     span_text,
@@ -44,6 +46,7 @@ __all__ = [
     "left_rows",
     "left_text",
     "problem_rows",
+    "quiet_notes",
     "rule_rows",
     "shared_text",
     "side_text",
@@ -251,6 +254,15 @@ def _counted(row: Mapping[str, Any], what: str) -> str:
 def _shared(row: Mapping[str, Any], what: str) -> str:
     low, high = row[f"{what}_low"], row[f"{what}_high"]
     return NOT_REPORTED if low is None or high is None else share_range_text(low, high)
+
+
+def quiet_notes(quiet: Quiet | None) -> list[str]:
+    """Return what stands below decisions over time of the steps without any: the zeros, and what no export covers."""
+    if quiet is None:
+        return []
+    zeros = f"○ Nothing of what is looked at was counted, though the exports cover the time: {quiet_text(quiet)}"
+    lost = "Grey: no export covers this time, so what was counted then is not known."
+    return [note for note, steps in ((zeros, quiet.zero), (lost, quiet.uncovered)) if steps]
 
 
 def comparison_columns(by: Sequence[str], names: tuple[str, str]) -> list[Column]:

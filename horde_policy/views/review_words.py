@@ -4,6 +4,7 @@ import math
 from datetime import datetime, timedelta
 from typing import Final
 
+from horde_policy.review.quiet import Quiet
 from horde_policy.review.ranges import TimeRange
 from horde_policy.review.sampling import Bounds, Share
 from horde_policy.review.waits import Quantile
@@ -15,6 +16,7 @@ __all__ = [
     "bounds_text",
     "interval_text",
     "quantile_text",
+    "quiet_text",
     "share_range_text",
     "share_text",
     "size_text",
@@ -68,7 +70,7 @@ def word_text(dimension: str, word: object) -> str:
     if dimension == "chat":
         return "chat" if word else "text"
     if isinstance(word, datetime):
-        return f"{word:%d %b %H:%M}"
+        return f"{word.day} {word:%b %H:%M}"
     return _REQUESTER_TEXTS.get(str(word), str(word))
 
 
@@ -83,6 +85,20 @@ def step_text(step: timedelta) -> str:
         if whole >= unit_s and whole % unit_s == 0:
             return one if whole == unit_s else f"{whole / unit_s:.0f} {many}"
     return f"{whole:g} s"
+
+
+def quiet_text(quiet: Quiet) -> str:
+    """Return in how many steps nothing was counted, and when the longest such time was, in one sentence.
+
+    >>> at = datetime.fromisoformat("2026-11-29T18:00Z")
+    >>> quiet_text(Quiet(timedelta(hours=1), 24, (at, at + timedelta(hours=1), at + timedelta(hours=4))))
+    '0 decisions in 3 of 24 steps of an hour, the longest time from 29 Nov 2026 18:00:00 UTC to 29 Nov 2026 20:00:00 UTC.'
+    """
+    width = step_text(quiet.step)
+    of = f"steps of {'an' if width == 'hour' else 'a'} {width}" if width.isalpha() else f"steps of {width}"
+    return (
+        f"0 decisions in {count(len(quiet.zero))} of {count(quiet.steps)} {of}, the longest time from {span_text(quiet.longest)}."
+    )
 
 
 def bounds_text(bounds: Bounds | None) -> str:

@@ -17,6 +17,7 @@ from horde_policy.views.replay_runs import settings_words
 from horde_policy.views.sweep_words import setting_value
 
 __all__ = [
+    "ROUNDED",
     "Heat",
     "Level",
     "Square",

@@ -15,6 +15,7 @@ from horde_policy.sweep.unserved import unserved_range
 from horde_policy.views import proposal_words
 from horde_policy.views.grid import Column, Row
 from horde_policy.views.replay_words import fleet_words
+from horde_policy.views.review_words import share_range_text
 from horde_policy.views.sweep_link import base_load_of
 from horde_policy.views.sweep_words import (
     SETTING_WORDS,
@@ -30,7 +31,7 @@ from horde_policy.views.sweep_words import (
     short_days_words,
     with_bounds,
 )
-from horde_policy.views.text import count_of, ratio, visible
+from horde_policy.views.text import count, count_of, ratio, visible
 
 __all__ = [
     "CHECK_COLUMNS",
@@ -39,8 +40,11 @@ __all__ = [
     "SENSITIVITY_COLUMNS",
     "check_rows",
     "compared_rows",
+    "front_words",
     "headline",
-    "points_table",
+    "point_columns",
+    "point_rows",
+    "points_key",
     "rests_on",
     "sensitivity_rows",
     "unserved_note",
@@ -65,6 +69,21 @@ HALF: Final = 0.5
 def headline(proposal: Proposal | None) -> str:
     """Return the answer in one line."""
     return "No settings that were tried meet the constraints" if proposal is None else proposal_words.headline(proposal)
+
+
+def front_words(judgement: Judgement, dots: int) -> str:
+    """Return what the figure of the front shows: how many settings are on it, in how many dots, and what its whiskers are."""
+    on_front = int(judgement.points["front"].sum())
+    shared = (
+        f", in {count_of(dots, 'dot')}: the number beside a dot says how many settings share it, equal or too close to tell apart"
+        if dots < on_front
+        else ""
+    )
+    return (
+        f"{count(on_front)} of {count_of(judgement.points.height, 'setting')} are on the front{shared}. Of those that meet the "
+        "constraints, none is better in one objective without being worse in another. Whiskers: the 95 % interval of the "
+        "difference from the settings in force."
+    )
 
 
 def warnings_of(judgement: Judgement, proposal: Proposal | None) -> list[str]:
@@ -189,7 +208,9 @@ def compared_rows(judgement: Judgement, point: str) -> list[Row]:
             "metric": metric_words(metric),
             "now": with_bounds(metric, c.baseline, c.baseline_low, c.baseline_high),
             "then": with_bounds(metric, c.point, c.point_low, c.point_high),
-            "apart": difference_words(metric, c.difference, c.difference_half_width, c.baseline_low, c.baseline_high),
+            "apart": "none: the same settings"
+            if point == judgement.baseline
+            else difference_words(metric, c.difference, c.difference_half_width, c.baseline_low, c.baseline_high),
             "verdict": VERDICTS[c.verdict],
             "better": f"{c.better_days} of {len(judgement.chosen_days)}",
             "held_now": figure_words(metric, c.holdout_baseline),
@@ -256,24 +277,94 @@ def sensitivity_rows(judgement: Judgement) -> list[Row]:
 # --- all points ----------------------------------------------------------------------------------------------------------
 
 
-def points_table(judgement: Judgement, names: Mapping[str, str]) -> pl.DataFrame:
-    """Return all points as text for the table, in the order of ``names``: settings, figures, verdict; ``id`` names the row."""
+MOST_BRIEF: Final = 2
+"""A card on a phone shows so many figures; the rest on demand."""
+
+MOST_ROWS: Final = 300
+"""So many points are listed, the best first; the file has all of them."""
+
+
+def points_key(judgement: Judgement) -> str:
+    """Return how the list of all points is read."""
+    there = judgement.points.height
+    listed = f"The best {count(MOST_ROWS)} of {count(there)}; the file has all" if there > MOST_ROWS else "The best first"
+    return (
+        f"{listed}. The settings stand in the order {_order(judgement)}, those that are not varied left out. ◆ in force · "
+        f"★ proposed · ▣ looked at. A row opens its settings. On a phone each shows {' and '.join(_briefly(judgement))}."
+    )
+
+
+def _briefly(judgement: Judgement) -> list[str]:
+    return [metric.phrase for metric in judgement.question.metrics[:MOST_BRIEF]]
+
+
+def _order(judgement: Judgement) -> str:
+    return " · ".join(_heading(name).lower() for name in _varied(judgement)) or "as in force"
+
+
+def point_columns(judgement: Judgement) -> list[Column]:
+    """Return the columns of all points: settings, each figure on the days chosen on and held out, how sure they are."""
+    figures = [
+        column
+        for number, metric in enumerate(judgement.question.metrics)
+        for column in (
+            Column(
+                key=metric.key,
+                label=metric_words(metric),
+                right=True,
+                help="On the days chosen on, with the bounds of the 95 % interval.",
+                brief="" if number < MOST_BRIEF else None,
+            ),
+            Column(key=f"{metric.key}_holdout", label="Held out", right=True, help="The same on the days that had no say."),
+        )
+    ]
+    return [
+        Column(key="settings", label=_order(judgement).capitalize(), kind="name", brief=""),
+        *figures,
+        Column(key="feasible", label="Meets all", help="Whether it meets every constraint."),
+        Column(key="front", label="Front", help="Whether it is on the front of the objectives."),
+        Column(key="certainty", label="Best in", right=True, help="Of the resamples of the days, the share in which it is best."),
+        Column(key="verdict", label="Verdict", help="The deciding figure against that of the settings in force.", wrap=True),
+    ]
+
+
+def point_rows(judgement: Judgement, marks: Mapping[str, str], queries: Mapping[str, str], shown: str) -> list[Row]:
+    """Return the points in the order of ``queries``, at most :data:`MOST_ROWS`.
+
+    Parameters
+    ----------
+    judgement
+        What was judged.
+    marks
+        Point → what stands before its settings, as the mark of those in force.
+    queries
+        Point → the query of the page that looks at it, the best first.
+    shown
+        The one looked at, which is set off.
+    """
     by_point = {row["point"]: row for row in judgement.points.iter_rows(named=True)}
-    varied = [name for name in SETTINGS if name in judgement.varied]
     rows = []
-    for point, words in names.items():
+    for point, query in list(queries.items())[:MOST_ROWS]:
         row = by_point[point]
-        told: dict[str, str] = {"id": point, "Settings": words}
-        told |= {_heading(name): setting_value(name, row[name]) for name in varied}
+        values = " · ".join(setting_value(name, row[name]).removesuffix(" tokens") for name in _varied(judgement))
+        cells: dict[str, Any] = {"settings": f"{marks.get(point, '')} {values}".strip() or "as in force"}
         for metric in judgement.question.metrics:
-            told[metric_words(metric)] = with_bounds(metric, row[metric.key], row[f"{metric.key}_low"], row[f"{metric.key}_high"])
-            told[f"{metric_words(metric)}, held out"] = figure_words(metric, row[f"{metric.key}_holdout"])
-        told["Meets all"] = "yes" if row["feasible"] else "no"
-        told["Front"] = "yes" if row["front"] else ""
-        told["Best in"] = ratio(row["certainty"])
-        told["Verdict"] = VERDICTS[row["verdict"]]
-        rows.append(told)
-    return pl.DataFrame(rows, schema=dict.fromkeys(rows[0], pl.String)) if rows else pl.DataFrame()
+            low, high = row[f"{metric.key}_low"], row[f"{metric.key}_high"]
+            bounds = "" if low is None or high is None else f"{figure_words(metric, low)} to {figure_words(metric, high)}"
+            cells[metric.key] = {"text": figure_words(metric, row[metric.key]), "sub": bounds}
+            cells[f"{metric.key}_holdout"] = figure_words(metric, row[f"{metric.key}_holdout"])
+        cells |= {
+            "feasible": "yes" if row["feasible"] else "no",
+            "front": "yes" if row["front"] else "no",
+            "certainty": share_range_text(row["certainty"], row["certainty"]),
+            "verdict": VERDICTS[row["verdict"]],
+        }
+        rows.append(Row(id=point, cells=cells, query=query, pinned=point == shown))
+    return rows
+
+
+def _varied(judgement: Judgement) -> list[str]:
+    return [name for name in SETTINGS if name in judgement.varied]
 
 
 def _heading(name: str) -> str:

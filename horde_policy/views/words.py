@@ -220,6 +220,10 @@ GLOSSARY: Final[dict[str, Term]] = {
         "Days that had no say in the choice of settings, and show whether it holds elsewhere.",
         also=("Better on, held out", "In force, held out", "Looked at, held out"),
     ),
+    "front": Term(
+        "front",
+        "The settings that meet the constraints and of which none is better in one objective without being worse in another.",
+    ),
     "verdict": Term("verdict", "Whether a difference is larger than what chance makes of the same settings."),
     "limit": Term("limit", "The money that a hard budget allows in a window.", also=("At the limit",)),
     "spent": Term("spent", "Money of requests whose real cost is written.", also=("Spent by label", "Used")),

@@ -94,7 +94,7 @@ def test_a_square_a_dot_and_back(demo: App, view: View) -> None:
     opened = tab.page.url
     # a dot on the front is under Plotly's own layer, so it is clicked where it is
     dot = tab.page.locator('[data-testid="stPlotlyChart"]').nth(1).locator("g.trace").nth(2).locator("path.point").first
-    dot.scroll_into_view_if_needed()
+    dot.evaluate("dot => dot.scrollIntoView({block: 'center'})")  # at the top of the screen it would lie under the tool bar
     box = dot.bounding_box()
     assert box is not None
     tab.page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)

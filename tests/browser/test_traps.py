@@ -1,13 +1,11 @@
 """The traps of Streamlit that were measured (T1 to T9), as far as they need a browser to be seen."""
 
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.browser.conftest import ROOT, App, Viewer, free_port, own_environment, start_app, wait_until_up
+from tests.browser.conftest import App, Viewer, start_app
 
 pytestmark = pytest.mark.browser
 
@@ -37,32 +35,3 @@ def test_without_a_first_run_the_same_link_would_open_under_page_not_found(tmp_p
         assert "Page not found" in "".join(dialogs(view(app).open("model")))
     finally:
         app.stop()
-
-
-@pytest.fixture
-def selection(tmp_path: Path) -> Iterator[App]:
-    port = free_port()
-    command = [sys.executable, "-m", "streamlit", "run", "tests/browser/scripts/selection.py", "--server.port", str(port)]
-    with (tmp_path / "log").open("wb") as out:
-        process = subprocess.Popen(command, cwd=ROOT, env=own_environment(), stdout=out, stderr=out, start_new_session=True)
-    app = App(f"http://127.0.0.1:{port}", process, tmp_path / "log")
-    wait_until_up(app, "health")
-    yield app
-    app.stop()
-
-
-def test_a_selection_follows_its_row_and_goes_with_it(selection: App, view: View) -> None:
-    # T4: Streamlit keeps the place that was selected, whatever row stands there now.
-    tab = view(selection).open("")
-    page = tab.page
-    page.wait_for_selector('[data-testid="stDataFrame"] canvas')
-    tab.settled()
-    box = page.locator('[data-testid="stDataFrame"]').bounding_box()
-    assert box is not None
-    page.mouse.click(box["x"] + 15, box["y"] + 52)
-    page.wait_for_selector("text=selected: alpha")
-    for order, selected in (("turned", "alpha"), ("first", "alpha"), ("gone", "None"), ("first", "None")):
-        page.get_by_text(order, exact=True).click()
-        page.wait_for_timeout(300)
-        tab.settled()
-        page.wait_for_selector(f"text=selected: {selected}")

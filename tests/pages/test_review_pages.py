@@ -70,7 +70,8 @@ def test_the_demo_week_opens_at_once_and_is_labelled_synthetic(app: NewApp, page
     shown = app().open(page)
     shown.assert_well()
     assert shown.warnings == []
-    assert ":orange-badge" in words(shown) or "synthetic" in words(shown)
+    assert shown.part("shared.status")["label"] == "exports, synthetic data"
+    assert ":orange-badge[:material/science:" not in words(shown), "told once, in the status line"
     assert "38,000 decisions" in words(shown)
     assert list(shown.rows("review.files")) == ["process_a.otlp.jsonl.gz", "process_b.otlp.jsonl.gz"]
 
@@ -551,7 +552,7 @@ def test_an_outcome_has_its_colour_and_pattern_also_alone_and_the_axis_says_what
     splits = [json.loads(f.proto.spec) for f in shown.test.get("plotly_chart") if "decisions.split-" in f.proto.id]
     assert splits
     for spec in splits:
-        for bar in spec["data"]:
+        for bar in (trace for trace in spec["data"] if trace["type"] == "bar"):
             marker = bar["marker"]
             fills = marker["color"] if isinstance(marker["color"], list) else [marker["color"]]
             shapes = marker["pattern"]["shape"]
@@ -577,7 +578,7 @@ def test_an_uploaded_bundled_file_is_labelled_synthetic(app: NewApp, page: str) 
     content = (DEMO_WEEK / "process_a.otlp.jsonl.gz").read_bytes()
     shown = app().open(page, data=add(("mine.gz", content)))
     shown.assert_well()
-    assert ":orange-badge" in words(shown)
+    assert shown.part("shared.status")["label"] == "exports, synthetic data"
 
 
 def test_what_is_made_up_is_told_by_content_or_by_what_is_uploaded_with_it() -> None:

@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs
 
-import polars as pl
 import pytest
 from streamlit.testing.v1 import AppTest
 
@@ -93,8 +93,11 @@ def test_the_demo_shows_results_at_once_and_says_what_is_made_up(app: NewApp) ->
     assert all(json.loads(chart.proto.spec)["data"] for chart in charts)
     assert [row["id"] for row in shown.part("sweep.compared")["rows"]] == ["refused_share_unfunded", "p90_wait_registered_s"]
     assert len(shown.part("sweep.sensitivity")["rows"]) == 4
-    (table,) = shown.test.dataframe
-    assert table.value.height == 72 if isinstance(table.value, pl.DataFrame) else len(table.value) == 72
+    points = shown.part("sweep.points")["rows"]
+    assert len(points) == 72
+    assert [row["cells"]["settings"] for row in points if row.get("pinned")] == ["◆★▣ 4,096 · 512 · 60 s · 300 s"]
+    other = next(row for row in points if not row.get("pinned"))
+    assert parse_qs(other["query"])["point"] == [other["id"]], "a row opens its settings"
 
 
 def test_the_question_is_in_the_address_and_changes_the_answer(app: NewApp) -> None:

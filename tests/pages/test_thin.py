@@ -4,12 +4,11 @@ import ast
 from pathlib import Path
 
 import plotly.graph_objects as go
-import polars as pl
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from horde_policy.ui.charts import show_figure
-from horde_policy.ui.tables import show_frame, show_grid
+from horde_policy.ui.tables import show_grid
 from tests.pages.conftest import FILES, ROOT
 
 PAGE_FILES = sorted((ROOT / "pages").rglob("*.py"))
@@ -47,8 +46,6 @@ def test_the_entry_is_short_and_lists_every_page() -> None:
 def test_a_figure_or_a_table_without_its_sentence_is_refused() -> None:
     with pytest.raises(ValueError, match="alt"):
         show_figure(go.Figure(), alt=" ", key="x")
-    with pytest.raises(ValueError, match="alt"):
-        show_frame(pl.DataFrame({"a": [1]}), alt="", key="x")
     with pytest.raises(ValueError, match="alt"):
         show_grid([], [], alt="", key="x")
 

@@ -22,6 +22,8 @@ from horde_policy.views.figures.style import (
     Mode,
     base_figure,
     legend_below,
+    percent,
+    share_axis,
     utc_axis,
 )
 from horde_policy.views.text import count, escape_plotly, ratio
@@ -115,7 +117,7 @@ def fig_trade_off(summary: pl.DataFrame, reserve_tokens: int, mode: Mode) -> go.
     places = _places(rows)
     figure = base_figure(height_px=430)
     colours = SETTING_COLOURS[mode]
-    early = [row["refused_early"] / row["requests"] if row["requests"] else None for row in rows]
+    early = percent(row["refused_early"] / row["requests"] if row["requests"] else None for row in rows)
     first = ["" if row["first_refusal_spent_ratio"] is None else ratio(row["first_refusal_spent_ratio"]) for row in rows]
     _curve(
         figure, rows, places, early, "refused early", colours[0], "solid", "circle", "y",
@@ -135,9 +137,9 @@ def fig_trade_off(summary: pl.DataFrame, reserve_tokens: int, mode: Mode) -> go.
     _mark(figure, rows, places, reserve_tokens, mode)
     legend_below(figure)
     figure.update_layout(
-        yaxis={"domain": [0.57, 1], "title": {"text": "refused early"}, "tickformat": ".1~%", "rangemode": "tozero"},
+        yaxis={"domain": [0.57, 1], "title": {"text": "refused early (%)"}, "rangemode": "tozero"},
         yaxis2={
-            "domain": [0, 0.45], "title": {"text": "$ over the limit"}, "tickprefix": "$", "rangemode": "tozero",
+            "domain": [0, 0.45], "title": {"text": "over the limit ($)"}, "rangemode": "tozero",
             "anchor": "x", "zeroline": False, "automargin": True,
         },
     )  # fmt: skip
@@ -216,25 +218,27 @@ def fig_outcomes(summary: pl.DataFrame, mode: Mode) -> go.Figure:
         shares = [value / row["requests"] if row["requests"] else 0.0 for value, row in zip(values, rows, strict=True)]
         figure.add_bar(
             y=places,
-            x=shares,
+            x=percent(shares),
             orientation="h",
             name=words,
             marker={"color": fill, "pattern": patterned(fill, OUTCOME_PATTERNS.get(outcome, "+"))},
-            customdata=[[setting_name(row), value] for row, value in zip(rows, values, strict=True)],
+            customdata=[
+                [setting_name(row), ratio(share), count(value)] for row, share, value in zip(rows, shares, values, strict=True)
+            ],
             text=[ratio(share) if share >= LEAST_LABELLED and outcome != "funded" else "" for share in shares],
             textposition="inside",
             textfont={"color": text_on(fill)},
             insidetextanchor="middle",
             textangle=0,
-            hovertemplate="%{customdata[0]}<br>" + words + ": %{x:.1%}, %{customdata[1]:,} requests<extra></extra>",
+            hovertemplate="%{customdata[0]}<br>" + words + ": %{customdata[1]}, %{customdata[2]} requests<extra></extra>",
         )
     for place, row in zip(places, rows, strict=True):
         figure.add_annotation(
-            x=1.01, y=place, xref="x", yref="y", text=ratio(row["utilisation_ratio"]), showarrow=False, xanchor="left",
+            x=101, y=place, xref="x", yref="y", text=ratio(row["utilisation_ratio"]), showarrow=False, xanchor="left",
             font={"size": 12, "color": TEXT[mode]},
         )  # fmt: skip
     figure.add_annotation(
-        x=1.01,
+        x=101,
         y=-0.75,
         text="used",
         showarrow=False,
@@ -243,9 +247,8 @@ def fig_outcomes(summary: pl.DataFrame, mode: Mode) -> go.Figure:
     )
     legend_below(figure)
     figure.update_layout(barmode="stack", bargap=0.22)
-    figure.update_xaxes(
-        range=[0, 1.24], tickvals=[0, 0.25, 0.5, 0.75, 1], tickformat=".0%", title={"text": "share of the requests"}
-    )
+    share_axis(figure.layout.xaxis, "share of the requests", [0, 124])
+    figure.layout.xaxis.tickvals = [0, 25, 50, 75, 100]
     figure.update_yaxes(
         range=[(places[-1] if places else 0) + 0.6, -1.1], tickvals=places, ticktext=names, showgrid=False,
         title={"text": "reserved output (tokens)"},
@@ -321,7 +324,7 @@ def fig_money(moments: pl.DataFrame, setting: str, limit_pico: int, *, dated: bo
         annotation_font={"size": 11, "color": TEXT[mode]},
     )
     legend_below(figure)
-    figure.update_yaxes(title={"text": "dollars"}, tickprefix="$", rangemode="tozero")
+    figure.update_yaxes(title={"text": "money ($)"}, rangemode="tozero")
     _time_axis(figure, dated=dated)
     return figure
 
@@ -368,6 +371,6 @@ def fig_over_time(moments: pl.DataFrame, settings: Mapping[str, str], column: st
     if column == "open":
         figure.update_yaxes(title={"text": "open requests"}, rangemode="tozero")
     else:
-        figure.update_yaxes(title={"text": "dollars beyond what is held"}, tickprefix="$", rangemode="tozero")
+        figure.update_yaxes(title={"text": "beyond what is held ($)"}, rangemode="tozero")
     _time_axis(figure, dated=dated)
     return figure

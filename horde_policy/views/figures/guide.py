@@ -53,7 +53,7 @@ def fig_named_points(points: Sequence[NamedPoint], settings: AllowanceSettings, 
         mode="lines",
         name="allowance",
         line={"color": FAINT[mode], "width": 4},
-        hovertemplate="wait %{x:.0f} s: %{y:,} tokens<extra></extra>",
+        hovertemplate="wait %{x:,.0f} s: %{y:,} tokens<extra></extra>",
     )
     for point in points:
         _add_point(figure, point, settings, end_s, mode)

@@ -117,7 +117,7 @@ def fig_trend(
         name="this range",
         marker={"size": 1, "color": ACCENT[mode]},
         line={"color": ACCENT[mode], "width": 2.4, "shape": "hv"},
-        hovertemplate="%{x|%d %b %H:%M} UTC: %{y:,} tokens<extra></extra>",
+        hovertemplate="%{x|%-d %b %H:%M} UTC: %{y:,} tokens<extra></extra>",
     )
     _draw_gaps(figure, gaps, mode)
     _draw_marks(figure, marks, mode)
@@ -296,7 +296,7 @@ def fig_presence(
             y += [place[worker_id], place[worker_id], None]
         if x:
             line = {"color": STATE_COLOURS[mode][state], "width": width, "dash": dash}
-            figure.add_scatter(x=x, y=y, mode="lines", name=word, line=line, hovertemplate="%{x|%d %b %H:%M} UTC<extra></extra>")
+            figure.add_scatter(x=x, y=y, mode="lines", name=word, line=line, hovertemplate="%{x|%-d %b %H:%M} UTC<extra></extra>")
     _draw_gaps(figure, gaps, mode)
     utc_axis(figure)
     labels = [escape_plotly(shortened(visible(name), 28)) for name in names]

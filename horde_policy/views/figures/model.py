@@ -115,7 +115,7 @@ def fig_curve(
     end_s = _axis_end_s(settings, named_s, high_s)
     waits, allowances = _curve_points(settings, 0.0, end_s)
     line = {"color": FAINT[mode], "width": 2}
-    hover = "wait %{x:.0f} s: %{y:,} tokens<extra></extra>"
+    hover = "wait %{x:,.0f} s: %{y:,} tokens<extra></extra>"
     figure.add_scatter(x=waits, y=allowances, mode="lines", name="allowance", line=line, hovertemplate=hover)
     if low_s is not None and high_s is not None:
         _draw_range(figure, settings, low_s, high_s, end_s, mode)
@@ -202,7 +202,7 @@ def add_trail(figure: go.Figure, settings: AllowanceSettings, waits_s: Sequence[
         showlegend=False,
         marker={"size": 7, "symbol": "circle-open", "color": ACCENT[mode], "line": {"width": 1.2}},
         opacity=0.4,
-        hovertemplate="over the range: wait %{x:.0f} s, %{y:,} tokens<extra></extra>",
+        hovertemplate="over the range: wait %{x:,.0f} s, %{y:,} tokens<extra></extra>",
     )
 
 

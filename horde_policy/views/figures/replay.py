@@ -19,6 +19,8 @@ from horde_policy.views.figures.style import (
     base_figure,
     draw_mark_above,
     legend_below,
+    percent,
+    share_axis,
     utc_axis,
 )
 from horde_policy.views.replay_results import (
@@ -33,6 +35,7 @@ from horde_policy.views.replay_results import (
     share_waiting_at_most,
 )
 from horde_policy.views.replay_runs import Run
+from horde_policy.views.review_words import word_text
 from horde_policy.views.text import count, escape_plotly, ratio, seconds
 
 __all__ = [
@@ -110,28 +113,28 @@ def fig_mix(runs: Runs, by: str, mode: Mode) -> go.Figure:
     for group in groups:
         for run, scored in runs:
             shares = mix_shares(scored, by, group)
-            labels[0].append(group.replace("_", " ").replace("<=", "≤ ").replace(">", "> ").replace("-", " to "))
+            labels[0].append(word_text(by, group))
             labels[1].append(run.letter)
             cells.append(shares)
     for outcome in OUTCOME_PATTERNS:
         fill = OUTCOMES[mode][outcome]
         figure.add_bar(
             y=labels,
-            x=[shares[outcome][1] for shares in cells],
+            x=percent(shares[outcome][1] for shares in cells),
             orientation="h",
             name=outcome,
             marker={"color": fill, "pattern": patterned(fill, OUTCOME_PATTERNS[outcome])},
-            customdata=[shares[outcome][0] for shares in cells],
+            customdata=[[ratio(shares[outcome][1]), count(shares[outcome][0])] for shares in cells],
             text=[ratio(shares[outcome][1]) if shares[outcome][1] >= 0.06 else "" for shares in cells],
             textposition="inside",
             textfont={"color": text_on(fill)},
             insidetextanchor="middle",
             textangle=0,
-            hovertemplate="%{y}<br>" + outcome + ": %{x:.1%}, %{customdata:,} requests<extra></extra>",
+            hovertemplate="%{y}<br>" + outcome + ": %{customdata[0]}, %{customdata[1]} requests<extra></extra>",
         )
     legend_below(figure)
     figure.update_layout(barmode="stack", bargap=0.18)
-    figure.update_xaxes(range=[0, 1], tickformat=".0%", title={"text": "share of the requests"})
+    share_axis(figure.layout.xaxis, "share of the requests", [0, 100])
     figure.update_yaxes(autorange="reversed")
     return figure
 
@@ -189,11 +192,12 @@ def fig_waits(runs: Runs, *, requester: str | None, outcome: str | None, mode: M
             continue
         figure.add_scatter(
             x=[wait for wait, _ in curve],
-            y=[share for _, share in curve],
+            y=percent(share for _, share in curve),
+            customdata=[[ratio(share), seconds(wait)] for wait, share in curve],
             mode="lines",
             name=run.letter,
             line={"color": RUN_COLOURS[mode][place], "width": 2.5, "dash": RUN_DASHES[place]},
-            hovertemplate=f"{run.letter}: %{{y:.1%}} within %{{x}} s<extra></extra>",
+            hovertemplate=f"{run.letter}: %{{customdata[0]}} within %{{customdata[1]}}<extra></extra>",
         )
     marks = marks_of([run for run, _ in runs], opened) if runs else []
     # over the plot, each in a row of its own: the curves reach its top, and on a phone two labels in one row overlap
@@ -205,7 +209,7 @@ def fig_waits(runs: Runs, *, requester: str | None, outcome: str | None, mode: M
     figure.update_layout(margin={"t": 24 + MARK_ROW_PX * max(1, len(marks) - 1)})
     legend_below(figure)
     figure.update_xaxes(title={"text": "queue wait (s)"}, range=[0, BIN_S * LAST_BIN])
-    figure.update_yaxes(title={"text": "share started within it"}, range=[0, 1.03], tickformat=".0%")
+    share_axis(figure.layout.yaxis, "share started within it", [0, 103])
     return figure
 
 
@@ -281,30 +285,31 @@ def fig_changes(changes: Mapping[str, Compared], mode: Mode) -> go.Figure:
                 continue
             figure.add_bar(
                 y=letters,
-                x=[sign * share for share in shares],
+                x=percent(sign * share for share in shares),
                 orientation="h",
                 name=word,
                 marker={
                     "color": CHANGE_COLOURS[mode][word],
                     "pattern": {"shape": CHANGE_PATTERNS[word], "fillmode": "overlay", "size": 6, "solidity": 0.2},
                 },
-                customdata=[[c.figures["changes"][word], share] for c, share in zip(changes.values(), shares, strict=True)],
-                hovertemplate="%{y}, " + word + ": %{customdata[1]:.2%}, %{customdata[0]:,} requests<extra></extra>",
+                customdata=[
+                    [ratio(share), count(c.figures["changes"][word])] for c, share in zip(changes.values(), shares, strict=True)
+                ],
+                hovertemplate="%{y}, " + word + ": %{customdata[0]}, %{customdata[1]} requests<extra></extra>",
             )
     for letter, change in changes.items():
         lose, gain = change.lose_share or 0.0, change.gain_share or 0.0
         widest = max(widest, lose, gain)
         for x, text, anchor in ((-lose, f"{ratio(lose)} worse ", "right"), (gain, f" {ratio(gain)} better", "left")):
             figure.add_annotation(
-                x=x, y=letter, text=text, showarrow=False, xanchor=anchor, font={"color": TEXT[mode], "size": 12}
+                x=100 * x, y=letter, text=text, showarrow=False, xanchor=anchor, font={"color": TEXT[mode], "size": 12}
             )
     figure.add_vline(x=0, line={"width": 1, "color": FAINT[mode]})
     legend_below(figure)
     figure.update_layout(barmode="relative")
-    reach = max(0.001, widest) * 1.7
-    figure.update_xaxes(
-        range=[-reach, reach], tickformat=".2~%", title={"text": "share of the requests: worse ← → better"}, nticks=7
-    )
+    reach = max(0.001, widest) * 170
+    share_axis(figure.layout.xaxis, "worse ← share of the requests → better", [-reach, reach])
+    figure.layout.xaxis.nticks = 7
     figure.update_yaxes(autorange="reversed", type="category")
     return figure
 

@@ -10,6 +10,7 @@ import polars as pl
 from horde_policy.frames.decisions import SIZES
 from horde_policy.review.annotations import Annotation
 from horde_policy.review.decompose import WORDS
+from horde_policy.review.quiet import Quiet
 from horde_policy.units import one_or_range
 from horde_policy.views.figures.contrast import tint
 from horde_policy.views.figures.style import (
@@ -97,7 +98,13 @@ def split_alt(cells: pl.DataFrame, by: list[str]) -> str:
 
 
 def fig_over_time(
-    cells: pl.DataFrame, colour: str, mode: Mode, *, notes: tuple[Annotation, ...] = (), shares: bool = False
+    cells: pl.DataFrame,
+    colour: str,
+    mode: Mode,
+    *,
+    notes: tuple[Annotation, ...] = (),
+    shares: bool = False,
+    quiet: Quiet | None = None,
 ) -> go.Figure:
     """Return decisions over time as stacked bars, one a step and word of ``colour``; a click gives the step and the word.
 
@@ -111,6 +118,8 @@ def fig_over_time(
         What happened when, each a labelled line (hostile text).
     shares
         Whether each step is drawn as shares of its own total.
+    quiet
+        The steps without any: a ring on the axis for each zero, a grey ground where the exports do not cover it.
 
     Notes
     -----
@@ -146,8 +155,28 @@ def fig_over_time(
     utc_axis(figure)
     every = f" in each {step_text(step)}" if isinstance(step, timedelta) else ""
     figure.update_yaxes(title={"text": "share (%)" if shares else f"decisions{every}"}, rangemode="tozero")
+    if quiet is not None:
+        _draw_quiet(figure, quiet, mode)
     draw_notes(figure, notes, mode)
     return figure
+
+
+def _draw_quiet(figure: go.Figure, quiet: Quiet, mode: Mode) -> None:
+    """Mark the steps in which nothing was counted: rings for zeros, which have a legend, a ground for what is not covered."""
+    if quiet.zero:
+        figure.add_scatter(
+            x=[at + quiet.step / 2 for at in quiet.zero],
+            y=[0] * len(quiet.zero),
+            mode="markers",
+            name="0 decisions",
+            marker={"size": 7, "symbol": "circle-open", "color": FAINT[mode], "line": {"width": 1.5}},
+            cliponaxis=False,
+            hovertemplate="0 decisions<extra></extra>",
+        )
+    across = {"xref": "x", "yref": "y domain", "y0": 0, "y1": 1}
+    for at in quiet.uncovered:
+        look = {"fillcolor": FAINT[mode], "opacity": 0.18, "line": {"width": 0}}
+        figure.add_shape(type="rect", x0=at, x1=at + quiet.step, **across, **look)
 
 
 def draw_notes(figure: go.Figure, notes: tuple[Annotation, ...], mode: Mode) -> None:
@@ -254,8 +283,8 @@ def fig_size_grid(grid: pl.DataFrame, mode: Mode) -> go.Figure:
 
     Notes
     -----
-    A cross marks what the rule does not allow, a question mark what the buckets do not decide; a red frame what was counted all
-    the same. The hover says why.
+    A cross marks what the rule does not allow, a question mark what the buckets do not decide of a count, 0 what was not counted;
+    a red frame what was counted though the rule does not allow it. The hover says why.
     """
     figure = base_figure(height_px=120 + CELL_PX * len(SIZES))
     most = float(grid["count_high"].to_numpy().max()) if grid.height else 0.0
@@ -295,7 +324,7 @@ def _cell_text(row: Mapping[str, Any]) -> str:
     if row["count_high"] > 0:
         shown = share_range_text(row["share_low"], row["share_high"]) if row["count_low"] == row["count_high"] else "±"
         return f"{shown} ?" if row["level"] == "undecided" else shown
-    return {"impossible": "×", "undecided": "?"}.get(row["level"], "")
+    return "×" if row["level"] == "impossible" else "0"
 
 
 def _cell_hover(row: Mapping[str, Any]) -> str:

@@ -113,7 +113,7 @@ def change_text(name: str) -> str:
 
 def _gain_text(gained: Bounds, sign: str) -> str:
     if gained.high <= 0:
-        return ""
+        return "0"
     at_most = f"{sign}{count(gained.high)}"
     return at_most if gained.exact else f"≤ {at_most}" if gained.low <= 0 else f"{count(gained.low)}…{count(gained.high)}"
 

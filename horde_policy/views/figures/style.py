@@ -5,7 +5,7 @@ entry and has a contrast of at least 3 to 1 against both surfaces of its theme, 
 computes. ``.streamlit/config.toml`` repeats the state colours, and the same test compares the two.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, Literal
 
 import plotly.graph_objects as go
@@ -31,6 +31,8 @@ __all__ = [
     "draw_upright",
     "legend_below",
     "name_axis",
+    "percent",
+    "share_axis",
     "utc_axis",
     "with_zone",
 ]
@@ -112,6 +114,28 @@ def name_axis(axis: Any, title: str, span: Sequence[float] | None = None) -> Non
     axis.title.text = title
     if span is not None:
         axis.range = span
+
+
+def percent(shares: Iterable[float | None]) -> list[float | None]:
+    """Return shares as their places on an axis of :func:`share_axis`.
+
+    >>> percent([0.25, None])
+    [25.0, None]
+    """
+    return [None if share is None else share * 100 for share in shares]
+
+
+def share_axis(axis: Any, title: str, span: Sequence[float] | None = None) -> None:
+    """Name an axis of shares in percent: as everywhere the unit stands in the title, and the ticks are plain numbers.
+
+    Plotly's own format of a percentage has no blank before its sign, which every text has.
+
+    >>> figure = base_figure()
+    >>> share_axis(figure.layout.yaxis, "share of the requests", [0, 100])
+    >>> figure.layout.yaxis.title.text, figure.layout.yaxis.range
+    ('share of the requests (%)', (0, 100))
+    """
+    name_axis(axis, f"{title} (%)", span)
 
 
 def draw_upright(figure: go.Figure, at: float, *, colour: str, label: str = "", label_colour: str = "", **placed: Any) -> None:
@@ -247,6 +271,15 @@ def draw_marks(
 
 TIME_TITLE: Final = "time (UTC)"
 
+_DATE_STOPS: Final = (
+    {"dtickrange": [None, 59_999], "value": "%H:%M:%S\n%-d %b %Y"},
+    {"dtickrange": [60_000, 86_399_999], "value": "%H:%M\n%-d %b %Y"},
+    {"dtickrange": [86_400_000, 2_000_000_000], "value": "%-d %b\n%Y"},
+    {"dtickrange": ["M1", "M11"], "value": "%b\n%Y"},
+    {"dtickrange": ["M12", None], "value": "%Y"},
+)
+"""Distance of two ticks (ms, or months) → how they are written: the day before the month, as in every text."""
+
 
 def with_zone(title: str | None, behind_min: int | None) -> str | None:
     """Return the title of an axis of time with the viewer's zone, whose clock is so many minutes behind UTC; else as it is.
@@ -261,7 +294,7 @@ def with_zone(title: str | None, behind_min: int | None) -> str | None:
 
 
 def utc_axis(figure: go.Figure, *, title: str = TIME_TITLE) -> None:
-    """Say UTC on the axis of time; Plotly drops the zone and shows the wall time of what it is given.
+    """Say UTC on the axis of time, and write dates as texts do; Plotly drops the zone and shows the wall time that it is given.
 
     >>> figure = base_figure()
     >>> utc_axis(figure)
@@ -269,4 +302,5 @@ def utc_axis(figure: go.Figure, *, title: str = TIME_TITLE) -> None:
     'time (UTC)'
     """
     axis = figure.layout.xaxis
-    axis.title.text, axis.type, axis.hoverformat = title, "date", "%d %b %Y %H:%M:%S UTC"
+    axis.title.text, axis.type, axis.hoverformat = title, "date", "%-d %b %Y %H:%M:%S UTC"
+    axis.tickformatstops = _DATE_STOPS

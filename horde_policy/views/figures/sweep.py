@@ -1,6 +1,6 @@
 """A sweep's two maps: the squares of two settings, and one objective against another with the front and the baseline on it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -9,12 +9,25 @@ import plotly.graph_objects as go
 from horde_policy.sweep.judge import Judgement
 from horde_policy.sweep.metrics import Array, Metric
 from horde_policy.views.figures.contrast import between, text_on
-from horde_policy.views.figures.style import ACCENT, FAINT, TEXT, Mode, base_figure, legend_below
-from horde_policy.views.sweep_results import Heat, Level, Square, values_of
+from horde_policy.views.figures.style import ACCENT, FAINT, TEXT, Mode, base_figure, legend_below, percent
+from horde_policy.views.sweep_results import ROUNDED, Heat, Level, Square, values_of
 from horde_policy.views.sweep_words import SETTING_WORDS, figure_words, metric_words
 from horde_policy.views.text import tokens_short
 
-__all__ = ["SCALE", "axis_words", "colour_at", "fig_front", "fig_heat", "front_alt", "heat_alt", "short_figure"]
+__all__ = [
+    "MARKS",
+    "SCALE",
+    "axis_words",
+    "colour_at",
+    "fig_front",
+    "fig_heat",
+    "front_alt",
+    "front_dots",
+    "heat_alt",
+    "metric_title",
+    "on_axis",
+    "short_figure",
+]
 
 SCALE: Final[dict[Mode, tuple[str, ...]]] = {
     "light": ("#eef3fc", "#d9e4f8", "#bdd0f2", "#9cb8ea", "#799ee1", "#5683d6", "#3a6bcb", "#2457c5", "#1b4297", "#122d68"),
@@ -47,6 +60,26 @@ def axis_words(name: str) -> str:
     return f"{label} ({unit})" if unit else label
 
 
+def metric_title(metric: Metric) -> str:
+    """Return a metric as the title of an axis, with its unit.
+
+    >>> from horde_policy.sweep.metrics import METRICS
+    >>> metric_title(METRICS["refused_share"])
+    'Refused share (%)'
+    """
+    return f"{metric_words(metric)} ({ {'share': '%', 's': 's', 'tokens': 'tokens a day'}[metric.unit] })"
+
+
+def on_axis(metric: Metric, values: Iterable[float | None]) -> list[float | None]:
+    """Return a metric's figures as places on its axis: shares in percent.
+
+    >>> from horde_policy.sweep.metrics import METRICS
+    >>> on_axis(METRICS["refused_share"], [0.25, None]), on_axis(METRICS["p90_wait_registered_s"], [12.0])
+    ([25.0, None], [12.0])
+    """
+    return percent(values) if metric.unit == "share" else list(values)
+
+
 def fig_heat(heat: Heat, names: Mapping[str, str], marked: Mapping[str, str | None], mode: Mode) -> go.Figure:
     """Return the squares of two settings; a click on a square names its point in ``customdata``.
 
@@ -63,7 +96,7 @@ def fig_heat(heat: Heat, names: Mapping[str, str], marked: Mapping[str, str | No
     mode
         The viewer's theme.
     """
-    figure = base_figure(height_px=max(230, 120 + 46 * len(heat.y_levels)))
+    figure = base_figure(height_px=max(230, 120 + 56 * len(heat.y_levels)))
     known = [square.value for square in heat.squares if square.value is not None]
     low, high = (min(known), max(known)) if known else (0.0, 0.0)
     _add_colours(figure, heat, (low, high if high > low else low + 1), mode)
@@ -72,7 +105,7 @@ def fig_heat(heat: Heat, names: Mapping[str, str], marked: Mapping[str, str | No
         x=[square.x for square in heat.squares],
         y=[square.y for square in heat.squares],
         mode="markers+text",
-        text=[f"{short_figure(heat.metric, s.value)} {_marks(heat, s, marked)}".strip() for s in heat.squares],
+        text=["<br>".join([short_figure(heat.metric, s.value), *_marks(heat, s, marked)]) for s in heat.squares],
         textfont={"size": 12, "color": [text_on(colour_at(share, mode)) for share in far]},
         marker={"symbol": "square", "size": 34, "opacity": 0},
         selected={"marker": {"opacity": 0}},
@@ -138,11 +171,13 @@ def _members(square: Square) -> str:
     return f"{len(square.members)} settings share this square, {square.feasible} meet the constraints"
 
 
-def _marks(heat: Heat, square: Square, marked: Mapping[str, str | None]) -> str:
-    """Return the marks of a square; in brackets stand those of settings whose own figure is another than the one it shows."""
-    agreeing = "".join(MARKS[word] for word, point in _marked_in(square, marked) if _agrees(heat, square, point))
-    others = "".join(MARKS[word] for word, point in _marked_in(square, marked) if not _agrees(heat, square, point))
-    return f"{agreeing} ({others})".strip() if others else agreeing
+def _marks(heat: Heat, square: Square, marked: Mapping[str, str | None]) -> list[str]:
+    """Return the marks of a square as lines; settings whose own figure is another than the one it shows have theirs beside."""
+    lines: dict[str, str] = {}
+    for word, point in _marked_in(square, marked):
+        own = "" if _agrees(heat, square, point) else short_figure(heat.metric, heat.figures[point])
+        lines[own] = lines.get(own, "") + MARKS[word]
+    return [f"{marks} {own}".strip() for own, marks in lines.items()]
 
 
 def _own_figures(heat: Heat, square: Square, marked: Mapping[str, str | None]) -> str:
@@ -198,35 +233,109 @@ def fig_front(
     xs, ys = values_of(judgement, x), values_of(judgement, y)
     known = ~np.isnan(xs) & ~np.isnan(ys)
     feasible, front = points["feasible"].to_numpy(), points["front"].to_numpy()
-    place_of = {name: k for k, name in enumerate(points["point"].to_list())}
-    data = [[name, names[name], figure_words(x, _known(xs[k])), figure_words(y, _known(ys[k]))] for name, k in place_of.items()]
+    name_of = points["point"].to_list()
+    place_of = {name: k for k, name in enumerate(name_of)}
+    rank = {name: place for place, name in enumerate(names)}
     figure = base_figure(height_px=400)
 
-    def add(word: str, places: Sequence[int], marker: Mapping[str, Any], **more: Any) -> None:
+    def add(word: str, dots: Sequence[Sequence[int]], marker: Mapping[str, Any], **more: Any) -> None:
+        dots = [sorted(dot, key=lambda k: rank[name_of[k]]) for dot in dots]
         figure.add_scatter(
-            x=[float(xs[k]) for k in places],
-            y=[float(ys[k]) for k in places],
+            x=on_axis(x, (float(xs[dot[0]]) for dot in dots)),
+            y=on_axis(y, (float(ys[dot[0]]) for dot in dots)),
             name=word,
             marker=marker,
-            customdata=[data[k] for k in places],
+            customdata=[
+                [name_of[dot[0]], _sharing([names[name_of[k]] for k in dot]),
+                 *(figure_words(metric, _known(values[dot[0]])) for metric, values in ((x, xs), (y, ys))), len(dot)]
+                for dot in dots
+            ],
             hovertemplate=_HOVER.format(x=metric_words(x), y=metric_words(y)),
             selected={"marker": {"opacity": 1}},
             unselected={"marker": {"opacity": 1}},
             **{"mode": "markers"} | more,
-        )
+        )  # fmt: skip
 
     for word, member, marker in _groups(feasible, front, mode):
-        places = sorted((int(k) for k in np.flatnonzero(member & known)), key=lambda k: (xs[k], ys[k]))
-        if places:
-            add(word, places, marker, **(_line(judgement, x, y, mode) if word == "on the front" else {}))
+        on_front = word == "on the front"
+        dots = _front_dots(judgement, xs, ys) if on_front else _dots(xs, ys, member & known)
+        if dots:
+            add(word, dots, marker, **(_numbered(judgement, x, y, dots, mode) if on_front else {}))
     for name, word, symbol, size in _specials(judgement, point):
         if known[place_of[name]]:
             marker = {"symbol": symbol, "size": size, "color": TEXT[mode], "line": {"width": 2, "color": TEXT[mode]}}
             whiskers = {f"error_{axis}": _spread(judgement, metric, name, mode) for axis, metric in (("x", x), ("y", y))}
-            add(word, [place_of[name]], marker, **whiskers)
+            add(word, [[place_of[name]]], marker, **whiskers)
     legend_below(figure)
     figure.update_layout(xaxis=_metric_axis(x, xs), yaxis=_metric_axis(y, ys))
     return figure
+
+
+MOST_SHARING_NAMED: Final = 4
+"""So many settings of one dot are named in its hover."""
+
+
+def _sharing(names: Sequence[str]) -> str:
+    """Return the settings that share a dot, the first few of them by name.
+
+    >>> _sharing(["a"]), _sharing(["a", "b"])
+    ('a', '2 settings share this dot:<br>a<br>b')
+    """
+    if len(names) == 1:
+        return names[0]
+    more = len(names) - MOST_SHARING_NAMED
+    beyond = [f"and {more} more"] if more > 0 else []
+    return "<br>".join([f"{len(names)} settings share this dot:", *names[:MOST_SHARING_NAMED], *beyond])
+
+
+def _dots(xs: Array, ys: Array, member: Array, apart: tuple[float, float] = (0.0, 0.0)) -> list[list[int]]:
+    """Return the members by the dot that they are drawn as, from left to right.
+
+    Equal figures share a dot, and so do those that are no further than ``apart`` from its first.
+    """
+    dots: list[list[int]] = []
+    for k in sorted((int(k) for k in np.flatnonzero(member)), key=lambda k: (xs[k], ys[k])):
+        near = (
+            dot
+            for dot in dots
+            if abs(xs[k] - xs[dot[0]]) <= apart[0] + 10**-ROUNDED and abs(ys[k] - ys[dot[0]]) <= apart[1] + 10**-ROUNDED
+        )
+        dot = next(near, None)
+        if dot is None:
+            dots.append([k])
+        else:
+            dot.append(k)
+    return dots
+
+
+TOO_CLOSE: Final = 0.015
+"""Dots of the front that are no further apart than this share of both axes are drawn as one: an eye cannot tell them apart."""
+
+
+def _front_dots(judgement: Judgement, xs: Array, ys: Array) -> list[list[int]]:
+    known = ~np.isnan(xs) & ~np.isnan(ys)
+    if not known.any():
+        return []
+    apart = (TOO_CLOSE * float(np.ptp(xs[known])), TOO_CLOSE * float(np.ptp(ys[known])))
+    return _dots(xs, ys, judgement.points["front"].to_numpy() & known, apart)
+
+
+def front_dots(judgement: Judgement, x: Metric, y: Metric) -> int:
+    """Return how many dots are drawn of the settings on the front, by two metrics."""
+    return len(_front_dots(judgement, values_of(judgement, x), values_of(judgement, y)))
+
+
+def _numbered(judgement: Judgement, x: Metric, y: Metric, dots: Sequence[Sequence[int]], mode: Mode) -> dict[str, Any]:
+    """Return the front's line, and beside each dot of several settings their number, on the side on which no setting is."""
+    better = {objective.metric.key: objective.better for objective in judgement.question.objectives}
+    side = f"{'top' if better.get(y.key) == 'more' else 'bottom'} {'right' if better.get(x.key) == 'more' else 'left'}"
+    line = _line(judgement, x, y, mode)
+    return line | {
+        "mode": f"{line.get('mode', 'markers')}+text",
+        "text": ["" if len(dot) == 1 else str(len(dot)) for dot in dots],
+        "textposition": side,
+        "textfont": {"size": 12, "color": TEXT[mode]},
+    }
 
 
 def _groups(feasible: Array, front: Array, mode: Mode) -> tuple[tuple[str, Array, dict[str, Any]], ...]:
@@ -241,7 +350,7 @@ def _groups(feasible: Array, front: Array, mode: Mode) -> tuple[tuple[str, Array
 
 def _specials(judgement: Judgement, point: str | None) -> list[tuple[str, str, str, int]]:
     """Return the points that are marked: name, word, symbol and size."""
-    found = [] if judgement.baseline is None else [(judgement.baseline, "in force", "diamond", 14)]
+    found = [] if judgement.baseline is None else [(judgement.baseline, "in force", "diamond-open", 16)]
     if judgement.recommended not in (None, judgement.baseline):
         found.append((str(judgement.recommended), "proposed", "star", 17))
     return found if point is None else [*found, (point, "looked at", "square-open", 20)]
@@ -257,9 +366,7 @@ def _line(judgement: Judgement, x: Metric, y: Metric, mode: Mode) -> dict[str, A
 
 
 def _metric_axis(metric: Metric, values: Array) -> dict[str, Any]:
-    unit = {"share": "", "s": " (s)", "tokens": " (tokens a day)"}[metric.unit]
-    axis: dict[str, Any] = {"title": {"text": metric_words(metric) + unit}, "showgrid": True, "range": _reach(values)}
-    return axis | ({"tickformat": ".1~%"} if metric.unit == "share" else {})
+    return {"title": {"text": metric_title(metric)}, "showgrid": True, "range": _reach(metric, values)}
 
 
 _HOVER = "%{{customdata[1]}}<br>{x}: %{{customdata[2]}}<br>{y}: %{{customdata[3]}}<extra></extra>"
@@ -270,16 +377,16 @@ def _spread(judgement: Judgement, metric: Metric, point: str, mode: Mode) -> dic
     if judgement.baseline in (None, point) or metric not in judgement.question.metrics:
         return {"visible": False}
     width = judgement.comparison(point, metric).difference_half_width
-    return {"visible": False} if width is None else {"array": [width], "color": FAINT[mode], "thickness": 1.2}
+    return {"visible": False} if width is None else {"array": on_axis(metric, [width]), "color": FAINT[mode], "thickness": 1.2}
 
 
-def _reach(values: Array) -> list[float] | None:
+def _reach(metric: Metric, values: Array) -> list[float | None] | None:
     """Return the range that shows every point, so that a whisker wider than all of them does not squeeze them together."""
     known = values[~np.isnan(values)]
     if not len(known) or known.min() == known.max():
         return None
     room = 0.08 * (known.max() - known.min())
-    return [float(known.min() - room), float(known.max() + room)]
+    return on_axis(metric, (float(known.min() - room), float(known.max() + room)))
 
 
 def _known(value: float) -> float | None:

@@ -12,7 +12,7 @@ from horde_policy.sweep.judge import Judgement
 from horde_policy.sweep.metrics import Array, Metric
 from horde_policy.units import one_or_range
 from horde_policy.views.figures.style import ACCENT, FAINT, SURFACES, TEXT, Mode, base_figure, legend_below
-from horde_policy.views.figures.sweep import axis_words, short_figure
+from horde_policy.views.figures.sweep import axis_words, metric_title, on_axis, short_figure
 from horde_policy.views.sweep_results import values_of
 from horde_policy.views.sweep_words import SETTING_WORDS, figure_words, metric_words, setting_value
 from horde_policy.views.text import count
@@ -238,7 +238,7 @@ def fig_blocks(
         values = blocks[point]
         figure.add_scatter(
             x=list(values),
-            y=list(values.values()),
+            y=on_axis(metric, values.values()),
             mode="lines+markers",
             name=word,
             line={"dash": dash, "color": colour, "width": 2},
@@ -250,10 +250,7 @@ def fig_blocks(
         _shade(figure, held, mode)
     legend_below(figure)
     figure.update_xaxes(title={"text": by}, dtick=1 if len(next(iter(blocks.values()), {})) <= 31 else None)
-    unit = {"share": "", "s": " (s)", "tokens": " (tokens a day)"}[metric.unit]
-    figure.update_yaxes(
-        title={"text": metric_words(metric) + unit}, rangemode="tozero", tickformat=".1~%" if metric.unit == "share" else None
-    )
+    figure.update_yaxes(title={"text": metric_title(metric)}, rangemode="tozero")
     return figure
 
 
@@ -298,18 +295,19 @@ def fig_levels(judgement: Judgement, mode: Mode) -> go.Figure:
         colour = FAINT[mode] if each.within_noise else ACCENT[mode]
         figure.add_scatter(
             x=[[title] * levels.height, [_level(text) for text in levels["level"]]],
-            y=levels["mean"].to_list(),
+            y=on_axis(metric, levels["mean"].to_list()),
             mode="lines+markers",
             line={"color": colour, "width": 2, "dash": "dot" if each.within_noise else "solid"},
             marker={"size": 8, "color": colour, "symbol": "circle-open" if each.within_noise else "circle"},
-            error_y={"array": levels["half_width"].fill_null(0).to_list(), "color": FAINT[mode], "thickness": 1.2},
+            error_y={
+                "array": on_axis(metric, levels["half_width"].fill_null(0).to_list()),
+                "color": FAINT[mode],
+                "thickness": 1.2,
+            },
             customdata=[[figure_words(metric, mean), n] for mean, n in levels.select("mean", "points").iter_rows()],
             hovertemplate="%{customdata[0]} in the mean of %{customdata[1]} settings<extra></extra>",
         )
-    unit = {"share": "", "s": " (s)", "tokens": " (tokens a day)"}[metric.unit]
-    figure.update_yaxes(
-        title={"text": metric_words(metric) + unit}, tickformat=".1~%" if metric.unit == "share" else None, showgrid=True
-    )
+    figure.update_yaxes(title={"text": metric_title(metric)}, showgrid=True)
     return figure
 
 

@@ -237,6 +237,7 @@ def test_gains_losses_and_the_same_add_up() -> None:
     assert figures["gain"] + figures["lose"] + figures["same"] == figures["requests"] == traffic.height
     assert sum(figures["changes"].values()) == sum(row["requests"] for row in figures["by"]) == traffic.height
     assert list(figures["changes"]) == CHANGE.categories.to_list()
+    assert 0 <= figures["refused_anew_served"] <= min(figures["refused_anew"], figures["changes"]["no longer served"])
     for kind, sign in (("longest_later", 1), ("longest_sooner", -1)):
         found = [sign * row["answer_s_more"] for row in figures[kind]]
         assert found == sorted(found, reverse=True)

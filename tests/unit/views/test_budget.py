@@ -2,6 +2,8 @@
 
 import csv
 import io
+import re
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -12,6 +14,8 @@ from hypothesis import strategies as st
 
 from horde_policy.budget import Ask, Hold, Ledger, Limit, load_prices, reserve_cost
 from horde_policy.budget.audit import Audit, LedgerLook
+from horde_policy.budget.bound import Certain
+from horde_policy.budget.demo import make_demo_ledger
 from horde_policy.budget.money import money_text
 from horde_policy.budget.requests import checked_requests
 from horde_policy.budget.simulate import BudgetReplay, budget_moments, replay_budget
@@ -141,7 +145,7 @@ def test_the_trade_off_has_a_point_for_every_setting(replay: BudgetReplay) -> No
     early = {x: y for trace in figure.data if trace.name == "refused early" for x, y in zip(trace.x, trace.y, strict=True)}
     assert len(early) == replay.summary.height
     for place, row in zip(sorted(early), replay.summary.iter_rows(named=True), strict=True):
-        assert early[place] == row["refused_early"] / 300
+        assert early[place] == pytest.approx(row["refused_early"] / 3), "in percent"
     notes = [note.text for note in figure.layout.annotations]
     assert notes == ["default"]
     assert [shape.x0 for shape in figure.layout.shapes] == [4, 4]
@@ -158,7 +162,7 @@ def test_the_trade_off_has_a_point_for_every_setting(replay: BudgetReplay) -> No
 def test_outcomes_add_up_to_all_requests(replay: BudgetReplay) -> None:
     figure = figures.fig_outcomes(replay.summary, "dark")
     shares = [sum(values) for values in zip(*(trace.x for trace in figure.data), strict=True)]
-    assert shares == pytest.approx([1.0] * replay.summary.height)
+    assert shares == pytest.approx([100.0] * replay.summary.height)
     assert {note.text for note in figure.layout.annotations} >= {"used"}
 
 
@@ -184,7 +188,7 @@ def test_the_headline_says_what_was_really_overspent_and_what_has_no_bound(repla
     assert words.headline(row).startswith(
         f"Reserving 4,096 tokens refuses {early} of the requests early and {at_limit} at the limit"
     )
-    assert words.headline(row).endswith(f"the worst case was {money_text(row['worst_over_pico'])}")
+    assert words.headline(row).endswith(f"the worst case was {money_text(row['worst_over_pico'])} over the limit")
     over = words.headline({**row, "overspend_pico": 5 * 10**11, "unbounded": 3})
     assert "$0.5000 was spent beyond the limit, the worst case was unbounded (3 without an output limit)" in over
     assert words.unpriced_note(replay) == ""
@@ -197,7 +201,7 @@ def test_the_headline_of_a_limit_of_nothing_says_that_all_is_refused() -> None:
     row = words.summary_row(replay_budget(GIVEN.frame, PRICES, "0"), 4096)
     assert words.headline(row) == (
         "Reserving 4,096 tokens refuses 0 % of the requests early and 100 % at the limit; nothing was spent beyond the limit, "
-        "the worst case was $0.0000"
+        "the worst case was $0.0000 over the limit"
     )
 
 
@@ -291,6 +295,23 @@ def test_a_window_says_how_many_are_unwritten_and_how_far_over_the_limit_they_re
         "text": worst.text() + ", the 1 expired included",
         "sub": f"at worst {money_text(over)} over the limit",
     }
+
+
+def test_what_expired_does_not_make_the_open_ones_old(tmp_path: Path) -> None:
+    at = datetime(2026, 11, 30, 12, tzinfo=UTC)
+    make_demo_ledger(tmp_path / "ledger.db", PRICES, at, seed=1)
+    with Ledger(tmp_path / "ledger.db", create=False) as ledger:
+        look = ledger.look(inputs=Certain())
+    told = look_sentence(replace(look, at=at))
+    assert re.fullmatch(
+        r"8 open, the oldest for \d min; \$0\.\d{4} held; 2 of them unbounded; 1 expired whose cost may still come, "
+        r"opened \d\d min ago",
+        told,
+    ), told
+
+
+def test_the_page_names_every_rule_without_a_gap() -> None:
+    assert list(words.RULES) == [f"B{number}" for number in range(1, 14)]
 
 
 def test_a_ledger_in_words() -> None:

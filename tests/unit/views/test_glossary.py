@@ -15,9 +15,9 @@ WORKSHOP = "guide_steps.py"
 
 PLAIN = frozenset(
     """
-    90 %|95 % within|99 %|age of the data|amount|answer|better|better on|budget|budgets|by the queue|by the workers|
+    90 %|95 % within|99 %|age of the data|amount|answer|best in|better|better on|budget|budgets|by the queue|by the workers|
     counted|counts|cut|data of|difference|figure|file|first look|first refusal at|for|from|gone since|how|how it fares|
-    how many|in force|item|kind|last look|left|left out|level|looked at|mean|median|median wait|met in|most open|
+    how many|in force|item|kind|last look|left|left out|level|looked at|mean|median|median wait|meets all|met in|most open|
     moves it by|must hold|n|next due|no worker|not understood|noted|now|on the days held out|open|output limit|part|
     price|read so because|replayed|request|requests|run|samples|setting|share of all variation|since|size asked|then|
     there|to|tokens|understood as|upload|waits|what|what happened|what it means|what was found|where|why|

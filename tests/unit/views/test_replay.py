@@ -19,7 +19,7 @@ from horde_policy.views.figures.style import SURFACES, Mode
 from horde_policy.views.replay_exports import ReplayStamp, figures_csv, figures_frame, requests_parquet
 from horde_policy.views.replay_results import ALL_MODELS, Compared, Scored, compared, mix_shares, scored, share_waiting_at_most
 from horde_policy.views.replay_runs import Run, run_text, runs_of, settings_words
-from horde_policy.views.replay_words import difference_rows, headline, leading, run_rows
+from horde_policy.views.replay_words import BASELINE_CELL, difference_rows, headline, leading, refused_anew_words, run_rows
 from horde_policy.views.report_replay import replay_report
 
 AT = datetime(2026, 11, 29, 18, tzinfo=UTC)
@@ -95,13 +95,30 @@ def test_the_curve_of_waits_rises_to_the_share_that_started(world: World) -> Non
     assert share_waiting_at_most(world[0][1][1], outcome="refused") == []
 
 
+def test_a_run_that_refuses_more_than_fare_worse_says_why(world: World) -> None:
+    scores, changes, sent = world
+    told = {letter: refused_anew_words(letter, change) for letter, change in changes.items()}
+    before = sent["baseline"].filter(pl.col("attempt") == 1)
+    for letter, words in told.items():
+        after = sent[letter].filter(pl.col("attempt") == 1)
+        anew = ((after["outcome"] == "refused") & (before["outcome"] != "refused")).sum()
+        assert changes[letter].figures["refused_anew"] == anew
+        assert (words is None) == (changes[letter].figures["refused_anew_served"] == anew)
+        if words is not None:
+            assert words.startswith(f"{letter} refuses {anew:,} requests that the baseline admitted.")
+    assert run_rows(scores, changes)[0].cells["worse"] == BASELINE_CELL, "no cell is blank"
+
+
 @pytest.mark.parametrize("mode", ["light", "dark"])
 def test_the_figures_draw_what_the_runs_say(world: World, mode: Mode) -> None:
     scores, changes, _ = world
     mix = fig_mix(scores, "requester", mode)
     assert [trace.name for trace in mix.data] == ["free", "funded", "downgraded", "refused"]
-    assert [sum(t.x[n] for t in mix.data) for n in range(12)] == pytest.approx([1] * 12)
+    assert [sum(t.x[n] for t in mix.data) for n in range(12)] == pytest.approx([100] * 12)
+    sizes = fig_mix(scores, "requested_size", mode).data[0].y[0]
+    assert "513 to 1,024" in sizes, "sizes are written as everywhere"
     waits = fig_waits(scores, requester=None, outcome=None, mode=mode)
+    assert waits.layout.yaxis.title.text == "share started within it (%)"
     assert [trace.name for trace in waits.data] == ["baseline", "B", "C", "D"]
     assert {note.text for note in waits.layout.annotations} == {"full wait 60 s", "floor wait 300 s"}
     allowance = fig_allowance(scores, ALL_MODELS, dated=True, mode=mode)
@@ -113,7 +130,7 @@ def test_the_figures_draw_what_the_runs_say(world: World, mode: Mode) -> None:
     for trace in gains.data:
         for letter, share in zip(trace.y, trace.x, strict=True):
             figures = changes[letter].figures
-            assert abs(share) == pytest.approx(figures["changes"][trace.name] / figures["requests"])
+            assert abs(share) == pytest.approx(100 * figures["changes"][trace.name] / figures["requests"])
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from horde_policy.review.bounds import funded_waits
 from horde_policy.review.cells import size_grid
 from horde_policy.review.decompose import compare, decompose
 from horde_policy.review.findings import review_week
+from horde_policy.review.quiet import Quiet
 from horde_policy.review.waits import distribution, of_kind
 from horde_policy.review.whatif import what_if
 from horde_policy.settings import AllowanceSettings
@@ -27,7 +28,8 @@ from horde_policy.views.figures.review_waits import distributions_alt, fig_distr
 from horde_policy.views.figures.review_whatif import fig_gains, fig_what_if, gains, gains_alt, what_if_alt
 from horde_policy.views.figures.style import OUTCOME_PATTERNS, SURFACES, Mode
 from horde_policy.views.figures.style import OUTCOMES as OUTCOME_COLOURS
-from tests.unit.review.made import MONDAY, decision, decisions, histogram, waits
+from horde_policy.views.review_tables import quiet_notes
+from tests.unit.review.made import MONDAY, decision, decisions, histogram, hour, waits
 from tests.unit.review.weeks import made_week
 
 DEFAULT = AllowanceSettings()
@@ -85,6 +87,17 @@ def test_over_time_without_a_colour_is_one_bar_a_step() -> None:
     figure = fig_over_time(decompose(WEEK.decisions, ["time"], step=timedelta(days=1)), "", "light")
     assert [sum(trace.y) for trace in figure.data] == [2016]
     assert fig_over_time(decompose(decisions(), ["time", "outcome"]), "outcome", "light").data == ()
+
+
+def test_a_step_without_decisions_is_a_ring_where_it_is_covered_and_grey_where_it_is_not() -> None:
+    rows = decisions(decision(5) | hour(0), decision(5) | hour(3))
+    quiet = Quiet(timedelta(hours=1), 4, zero=(MONDAY + timedelta(hours=1),), uncovered=(MONDAY + timedelta(hours=2),))
+    figure = fig_over_time(decompose(rows, ["time"]), "", "light", quiet=quiet)
+    assert (figure.data[-1].name, list(figure.data[-1].x)) == ("0 decisions", [MONDAY + timedelta(hours=1.5)])
+    assert [shape.x0 for shape in figure.layout.shapes] == [MONDAY + timedelta(hours=2)]
+    zeros, lost = quiet_notes(quiet)
+    assert "though the exports cover the time: 0 decisions in 1 of 4 steps of an hour" in zeros
+    assert "no export covers this time" in lost
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -150,7 +163,7 @@ def test_the_grid_marks_what_cannot_be_and_a_click_gives_both_sizes(mode: Mode) 
 def test_an_empty_grid_still_has_its_cells() -> None:
     figure = fig_size_grid(size_grid(decisions(), DEFAULT), "light")
     assert len(figure.data[0].customdata) == 25
-    assert set(figure.data[0].text) <= {"×", "?", ""}
+    assert set(figure.data[0].text) == {"×", "0"}, "no cell is blank"
 
 
 def test_uncertain_cells_are_not_drawn_as_exact() -> None:

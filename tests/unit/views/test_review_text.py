@@ -83,7 +83,7 @@ def test_sentences_are_whole_and_carry_their_figures(some_weeks: list[Week]) -> 
                 assert broken not in sentence, sentence
         assert text.severity in SEVERITY_WORDS.values()
         if finding.share is not None:
-            assert text.interval.startswith("95 %: ")
+            assert text.interval.startswith("95 % interval ")
             assert text.figure
         if finding.n is not None:
             assert text.n.startswith("n = ")
@@ -121,7 +121,8 @@ def test_the_sentence_of_refusals_by_hand() -> None:
         "Of the refusals 75.0 % met an allowance at its floor: the wait was long, or no worker was eligible.",
         "Larger than the ceiling, so never free at any wait: 25.0 % of the refusals.",
     )
-    assert text.n == "n = 100"
+    assert (text.n, text.beside) == ("n = 100 requests", f"20.0 % ({text.interval}) · n = 100 requests")
+    assert text.interval.startswith("95 % interval ")
 
 
 def verdict_of(

@@ -1,6 +1,7 @@
 import ast
 import itertools
 import math
+import re
 import tomllib
 from pathlib import Path
 
@@ -18,6 +19,9 @@ from horde_policy.views.figures.style import (
     base_figure,
     draw_marks,
     legend_below,
+    percent,
+    share_axis,
+    utc_axis,
 )
 from horde_policy.views.words import STATES
 
@@ -98,6 +102,26 @@ def test_the_marks_follow_the_settings() -> None:
     draw_marks(figure, AllowanceSettings(wait_full_s=30, wait_floor_s=90.5), "dark")
     assert [shape.x0 for shape in figure.layout.shapes] == [30, 90.5]
     assert [note.text for note in figure.layout.annotations] == ["full wait 30 s", "floor wait 90 s"]
+
+
+def test_numbers_on_axes_are_written_as_in_every_text() -> None:
+    """No figure has a number format of Plotly's own: a unit stands in its axis' title, amounts are written by us."""
+    figures = ROOT / "horde_policy" / "views" / "figures"
+    for path in figures.glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                assert not re.search(r":[^}]*%\}", node.value), f"{path.name}: Plotly writes 20%, every text 20 %"
+                assert node.value not in {"tickformat", "tickprefix", "ticksuffix"}, path.name
+            if isinstance(node, ast.keyword):
+                assert node.arg not in {"tickformat", "tickprefix", "ticksuffix"}, path.name
+    figure = base_figure()
+    utc_axis(figure)
+    formats = [stop.value for stop in figure.layout.xaxis.tickformatstops]
+    assert all(form.index("%-d") < form.index("%b") for form in formats if "%-d" in form), "the day before the month"
+    assert figure.layout.xaxis.hoverformat.startswith("%-d %b %Y")
+    axis = figure.layout.yaxis
+    share_axis(axis, "share")
+    assert (axis.title.text, percent([0.2])) == ("share (%)", [20.0])
 
 
 def test_every_figures_legend_is_the_one_below_the_plot() -> None:

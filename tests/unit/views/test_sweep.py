@@ -28,7 +28,7 @@ from horde_policy.ui.replay_inputs import Library, traffic_of
 from horde_policy.ui.sweep_desk import DEMO_FILE
 from horde_policy.ui.sweep_inputs import Wanted, inputs_and_plan
 from horde_policy.views.figures.style import Mode
-from horde_policy.views.figures.sweep import fig_front, fig_heat, front_alt, heat_alt, short_figure
+from horde_policy.views.figures.sweep import fig_front, fig_heat, front_alt, front_dots, heat_alt, short_figure
 from horde_policy.views.figures.sweep_lines import (
     MOST_LINES,
     blocks_alt,
@@ -45,7 +45,7 @@ from horde_policy.views.sweep_form import field_texts, grid_of, grid_toml
 from horde_policy.views.sweep_link import replay_query, why_not
 from horde_policy.views.sweep_results import blocks_of, default_axes, heat_of, levels_of, named_points
 from horde_policy.views.sweep_state import DEFAULT_GRID, SWEEP_NAMES, SweepAsked, parse_sweep_asked
-from horde_policy.views.sweep_tables import rests_on
+from horde_policy.views.sweep_tables import front_words, rests_on
 from horde_policy.views.sweep_words import figure_words
 from tests.unit.sweep.made import made_frame
 
@@ -313,7 +313,7 @@ def test_marks_and_clicks_of_the_squares(judged: Judgement, mode: Mode) -> None:
 
 
 @pytest.mark.parametrize("others", ["best", "mean", "worst"])
-def test_a_mark_stands_in_brackets_where_the_figure_is_not_its_own(judged: Judgement, others: str) -> None:
+def test_a_mark_has_its_own_figure_beside_it_where_the_square_shows_another(judged: Judgement, others: str) -> None:
     axes = ("ceiling_tokens", "wait_floor_s")
     heat = heat_of(judged, *axes, REFUSED, others=others, fixed={})  # type: ignore[arg-type]
     own = {row["point"]: row[REFUSED.key] for row in judged.points.iter_rows(named=True)}
@@ -323,7 +323,7 @@ def test_a_mark_stands_in_brackets_where_the_figure_is_not_its_own(judged: Judge
         (text,) = (text for text in figure.data[1].text if "▣" in text)
         square = next(square for square in heat.squares if point in square.members)
         same = short_figure(REFUSED, own[point]) == short_figure(REFUSED, square.value)
-        assert text == f"{short_figure(REFUSED, square.value)} {'▣' if same else '(▣)'}"
+        assert text == f"{short_figure(REFUSED, square.value)}<br>▣{'' if same else ' ' + short_figure(REFUSED, own[point])}"
         hover = next(data for data in figure.data[1].customdata if data[0] == square.point)[4]
         assert hover == ("" if same else f"<br>▣ looked at: {figure_words(REFUSED, own[point])}")
         inside, bare = inside + (not same), bare + same
@@ -337,12 +337,17 @@ def test_a_mark_stands_in_brackets_where_the_figure_is_not_its_own(judged: Judge
 def test_the_front_holds_every_known_point_once_and_the_baseline_on_top(judged: Judgement) -> None:
     figure = fig_front(judged, WAIT, REFUSED, named_points(judged), point=judged.best, mode="dark")
     groups = {trace.name: trace for trace in figure.data}
-    counted = sum(len(groups[name].x) for name in ("does not meet the constraints", "meets them", "on the front"))
+    shared = {name: [data[4] for data in groups[name].customdata] for name in groups}
+    counted = sum(sum(shared[name]) for name in ("does not meet the constraints", "meets them", "on the front"))
     assert counted == judged.points.height
-    assert len(groups["on the front"].x) == judged.points["front"].sum()
+    front = groups["on the front"]
+    assert sum(shared["on the front"]) == judged.points["front"].sum()
+    assert len(set(zip(front.x, front.y, strict=True))) == len(front.x) == front_dots(judged, WAIT, REFUSED) < 24
+    assert [text for text in front.text if text] == [str(n) for n in shared["on the front"] if n > 1], "how many share a dot"
+    assert "24 of 72 settings are on the front, in 7 dots: the number beside a dot" in front_words(judged, len(front.x))
     base = judged.row(str(judged.baseline))
-    assert (groups["in force"].x[0], groups["in force"].y[0]) == (base[WAIT.key], base[REFUSED.key])
-    assert groups["looked at"].error_y.array[0] == judged.row(str(judged.best))["gain_half_width"]
+    assert (groups["in force"].x[0], groups["in force"].y[0]) == (base[WAIT.key], 100 * base[REFUSED.key])
+    assert groups["looked at"].error_y.array[0] == 100 * judged.row(str(judged.best))["gain_half_width"]
     assert "72 settings, 24 on the front" in front_alt(judged, WAIT, REFUSED)
 
 
