@@ -10,7 +10,19 @@ from horde_policy.board.measure import Measure
 from horde_policy.board.states import BAD_STATES, State
 from horde_policy.errors import Problem
 from horde_policy.frames.snapshot import Snapshot
-from horde_policy.views.text import NOT_REPORTED, count, instant, range_text, seconds, shortened, speed, tokens, visible
+from horde_policy.views.text import (
+    NONE_FREE,
+    NOT_REPORTED,
+    count,
+    instant,
+    largest_free,
+    range_text,
+    seconds,
+    shortened,
+    speed,
+    tokens,
+    visible,
+)
 from horde_policy.views.words import STATES
 
 __all__ = ["console", "print_head", "print_measures", "print_problems"]
@@ -45,8 +57,8 @@ def print_head(out: Console, snapshot: Snapshot, asked: str) -> None:
     out.print(safe(f"{snapshot.source}{made_up}, {instant(snapshot.fetched_at)}; {asked}"), soft_wrap=True)
 
 
-def print_measures(out: Console, measures: Iterable[Measure], first: str, labels: Sequence[str]) -> None:
-    """Print a row a measure, its label in the first column."""
+def print_measures(out: Console, measures: Sequence[Measure], first: str, labels: Sequence[str]) -> None:
+    """Print a row a measure, its label in the first column, and under the table what its marks mean."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column(first, overflow="fold")
     table.add_column("state")
@@ -55,6 +67,9 @@ def print_measures(out: Console, measures: Iterable[Measure], first: str, labels
     for label, measure in zip(labels, measures, strict=True):
         table.add_row(safe(label, NAME_CHARACTERS), _state(measure.state), *(Text(cell) for cell in _cells(measure)))
     out.print(table)
+    legend = _legend(measures)
+    if legend:
+        out.print(Text("; ".join(legend), style="dim"), soft_wrap=True)
 
 
 def _state(state: State) -> Text:
@@ -72,8 +87,22 @@ def _cells(measure: Measure) -> tuple[str, ...]:
         speed(measure.speed_tok_per_s),
         tokens(measure.queued_tokens),
         count(measure.eligible_workers) + unmeasured,
-        tokens(measure.largest_free_request_tokens),
+        largest_free(measure.largest_free_request_tokens, known=measure.queued_tokens is not None or not measure.open_workers),
     )
+
+
+def _legend(measures: Sequence[Measure]) -> list[str]:
+    """Return what the marks of a table mean, each only where the table has it."""
+    told = [cell for measure in measures for cell in _cells(measure)]
+    return [
+        text
+        for text, has in (
+            ("!: at the floor, or without a worker", any(m.state in BAD_STATES for m in measures)),
+            (f"{NOT_REPORTED}: not reported, or nobody eligible to wait for", NOT_REPORTED in told),
+            (f"{NONE_FREE}: no online worker takes a request of any size", NONE_FREE in told),
+        )
+        if has
+    ]
 
 
 def print_problems(out: Console, problems: Iterable[Problem]) -> None:

@@ -1,44 +1,76 @@
-"""The board of the Overview: its table, what its filters hide, and its exports."""
+"""The Overview: what stands above its board, the board, what its filters hide, and its exports."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 import streamlit as st
 
 from horde_policy.board.rows import BOARD_ROWS
-from horde_policy.ui import address
-from horde_policy.ui.page import Opened
+from horde_policy.ui import address, components, controls, history, past_page
+from horde_policy.ui.first_minute import show_offers
+from horde_policy.ui.page import Opened, show_problems
 from horde_policy.ui.tables import show_grid
-from horde_policy.views import overview
+from horde_policy.ui.wall import leave_or_enter
+from horde_policy.views import overview, overview_words
 from horde_policy.views.exports import file_name, headings, to_csv, to_parquet
 from horde_policy.views.grid import Cell
 from horde_policy.views.state import ViewState
 from horde_policy.views.text import count
 from horde_policy.views.words import filtered_note
 
-__all__ = ["show_board"]
-
-FROM_THE_TOP = "overview.from-the-top"
-TO_TOP = """<script>document.querySelector('[data-testid="stMain"]').scrollTo(0, 0)</script>"""
+__all__ = ["show_overview"]
 
 SQUARES = (
     "By size: the fuller a square, the more of the ceiling is free at that size; – too large for every worker online, "
     "× no worker online, ? not known. A bar's solid part is what is free at worst, "
     "its hatched part what the named wait gives beyond that. Workers are those that take this size and context, of all "
-    "listed for the model; the tiles count every worker that takes any request."
+    "listed for the model; the tiles count every worker that takes any request. Any model is a request that names none: the "
+    "whole queue over all speeds, a mean between idle and busy models; the tile's time to clear the same queue goes by the "
+    "tokens of the past minute instead."
 )
-"""What the marks of the board's squares and bars mean."""
+"""What the marks of the board's squares and bars mean, and how its two figures of the whole horde differ."""
 
 
-def show_board(opened: Opened, sparks: Mapping[str | None, Cell]) -> None:
+def show_overview(opened: Opened, past: history.Past | str) -> None:
+    """Show the whole page: what it is, the answer, the figures, the board, and what the history adds.
+
+    A room that opens the board from a step of the workshop wants to see the board: there the words stand below it.
+    """
+    state, board = opened.state, opened.board
+    introduction = overview_words.rule_sentence(board.settings)
+    if not state.step:
+        st.markdown(introduction)
+    st.title(overview_words.headline(board), anchor=False)
+    words = " ".join([*([introduction] if state.step else []), *overview_words.explanations(board)])
+    above, board_itself = st.container(), st.container()
+    with st.container() if state.step else above:
+        if words:
+            st.caption(words)
+        show_offers(opened)
+        _show_tiles(opened)
+        past_page.show_firing(opened, past)
+    with board_itself:
+        controls.board_filters(state)
+        _show_board(opened, past_page.sparks(opened, past))
+    if not isinstance(past, str):
+        history.choose_range(state, past)
+    past_page.show_states(opened, past)
+    past_page.show_changes(opened, past)
+    show_problems(opened.snapshot)
+
+
+def _show_tiles(opened: Opened) -> None:
+    """Show the row of figures of the whole horde."""
+    tiles = overview.pulse_tiles(opened.board.pulse, opened.status, ticking=opened.state.refresh_s > 0)
+    components.pulse(key="overview.pulse", data={"tiles": tiles})
+
+
+def _show_board(opened: Opened, sparks: Mapping[str | None, Cell]) -> None:
     """Show one row a model that the filters leave, each a link to its page, and offer the same rows as files.
 
     ``sparks`` has the small line of each model by its name and of any model by null; empty without a history.
     """
     state, board = opened.state, opened.board
     rows = board.groups if state.grouped else board.rows
-    if state.wall and state.sort == ViewState().sort:
-        state = replace(state, sort="allowance")  # a screen has room for few: those with the least first
     shown = overview.shown_rows(rows, state)
     links = address.links(state)
     show_grid(
@@ -51,36 +83,13 @@ def show_board(opened: Opened, sparks: Mapping[str | None, Cell]) -> None:
         ceiling=board.settings.ceiling_tokens,
     )
     st.caption(SQUARES)
-    _show_from_the_top()
     with st.container(horizontal=True, vertical_alignment="center"):
-        if state.wall:
-            st.button("Leave the wall screen", key="overview.wall", on_click=_set_wall, args=(False,), type="tertiary")
-            return
         if shown.hidden:
             _say_hidden(shown)
         else:
             st.caption(f"{count(len(shown.rows))} rows", width="content")
         _offer_files(opened, shown)
-        st.button(
-            "Wall screen",
-            key="overview.wall",
-            on_click=_set_wall,
-            args=(True,),
-            type="tertiary",
-            icon=":material/tv:",
-            help="The board alone, in large type.",
-        )
-
-
-def _set_wall(on: bool) -> None:  # noqa: FBT001 (a callback's argument)
-    address.write_state(wall=on)
-    st.session_state[FROM_THE_TOP] = True
-
-
-def _show_from_the_top() -> None:
-    """Scroll to the top once after the wall screen was chosen or left: its button stands at the end of the board."""
-    if st.session_state.pop(FROM_THE_TOP, False):
-        st.html(TO_TOP, unsafe_allow_javascript=True)
+        leave_or_enter(on_wall=False)
 
 
 def _say_hidden(shown: overview.Shown) -> None:

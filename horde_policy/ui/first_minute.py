@@ -6,12 +6,13 @@ from horde_policy.sources.catalogue import PUBLIC_KEY, URL_KEY
 from horde_policy.ui import address, live
 from horde_policy.ui.page import Opened
 from horde_policy.ui.shell import link_to
+from horde_policy.views.overview_words import MADE_UP
 
 __all__ = ["show_offers"]
 
 
 def show_offers(opened: Opened) -> None:
-    """Show four ways on, where the figures are the demo's; nothing on a wall's screen or in a workshop."""
+    """Show on the demo that its figures are made up, and four ways on; nothing on a wall's screen or in a workshop."""
     if opened.snapshot.source_kind != "demo" or opened.state.wall or opened.state.step:
         return
     base = address.deployment_settings()
@@ -23,6 +24,7 @@ def show_offers(opened: Opened) -> None:
         ("replay", "Try settings", ":material/tune:", opened.state.shared_query(base)),
         ("guide", "Take the workshop", ":material/school:", opened.state.shared_query(base)),
     )
-    with st.container(horizontal=True, key="overview.offers"):
+    with st.container(horizontal=True, vertical_alignment="center", key="overview.offers"):
         for page, label, icon, query in offers:
             link_to(page, label, query, icon=icon)
+        st.caption(MADE_UP, width="content")

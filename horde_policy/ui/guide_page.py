@@ -1,6 +1,7 @@
 """The guide: its list of steps, one step at a time in large type, the links into the real pages, and the glossary."""
 
 from datetime import UTC, datetime
+from pathlib import Path
 
 import streamlit as st
 
@@ -22,12 +23,13 @@ from horde_policy.views.guide import ONWARD, STEPS, link_query
 from horde_policy.views.guide_steps import NEEDS_WEEK, Content, Material, step_content
 from horde_policy.views.parameters import WORKSHOP_FINISH
 from horde_policy.views.state import ViewState
-from horde_policy.views.text import document_markdown, escape_markdown
+from horde_policy.views.text import document_markdown, escape_markdown, unbroken
 from horde_policy.views.words import GLOSSARY
 
 __all__ = ["choose_step", "content_of", "is_over", "show_contents", "show_finish", "show_glossary", "show_step"]
 
 NOTES_PAGE = BUNDLED_FOLDER.parent / "docs" / "workshop.md"
+TUTORIAL = BUNDLED_FOLDER.parent / "docs" / "tutorial" / "first-change.md"
 PRICES = BUNDLED_FOLDER / "prices" / "example-hosted.toml"
 PRICED = ("large", datetime(2026, 1, 1, tzinfo=UTC))
 BUNDLED = {
@@ -92,26 +94,29 @@ def show_contents(state: ViewState) -> None:
     st.caption(MADE_UP)
     st.button("Begin", key="guide.begin", type="primary", on_click=_open, args=(1,), icon=":material/play_arrow:")
     base = address.deployment_settings()
-    for number, step in enumerate(STEPS, start=1):
-        link_to("guide", f"{number}. {escape_markdown(step.title)}", state.shared_query(base, step=number))
-    _show_notes()
+    with st.container(key="guide.steps"):
+        for number, step in enumerate(STEPS, start=1):
+            link_to("guide", f"{number}. {escape_markdown(step.title)}", state.shared_query(base, step=number))
+    _show_document("Notes for who holds it", NOTES_PAGE, key="guide.notes", icon="speaker_notes")
 
 
-def _show_notes() -> None:
-    """Show the notes for who holds the workshop, folded, and offer them as a file: neither needs a network."""
-    notes = NOTES_PAGE.read_text(encoding="utf-8")
-    with st.expander("Notes for who holds it", icon=":material/speaker_notes:"):
+def _show_document(label: str, file: Path, *, key: str, icon: str, note: str = "") -> None:
+    """Show a page of the docs, folded, and offer it as a file: neither needs a network."""
+    text = file.read_text(encoding="utf-8")
+    with st.expander(label, icon=f":material/{icon}:"):
+        if note:
+            st.caption(note)
         st.download_button(
-            "Notes (Markdown)",
-            notes,
-            NOTES_PAGE.name,
+            f"{file.name} (Markdown)",
+            text,
+            file.name,
             "text/markdown",
-            key="guide.notes",
+            key=key,
             on_click="ignore",
             type="tertiary",
             icon=":material/download:",
         )
-        st.markdown(document_markdown(notes))
+        st.markdown(document_markdown(text))
 
 
 def show_step(state: ViewState) -> None:
@@ -150,7 +155,7 @@ def _show_answers(number: int) -> None:
             link_to(link.page, escape_markdown(link.label), query, icon=":material/arrow_forward:")
     sentences, figure = st.columns([3, 2], gap="medium") if content.points else (st.container(), None)
     with sentences:
-        st.markdown("\n".join(f"- {escape_markdown(sentence)}" for sentence in content.sentences))
+        st.markdown("\n".join(f"- {escape_markdown(unbroken(sentence))}" for sentence in content.sentences))
     if figure is not None:
         settings = AllowanceSettings()
         with figure:
@@ -182,12 +187,20 @@ def show_finish() -> None:
     lessons, onward = st.columns([3, 2], gap="medium")
     with lessons:
         st.markdown("\n".join(f"{number}. {escape_markdown(step.lesson)}" for number, step in enumerate(STEPS, start=1)))
-    with onward:
+    with onward, st.container(key="guide.onward"):
         st.header("Where to go on", anchor=False)
         for page, label, takes in ONWARD:
             link_to(page, label, {}, icon=":material/arrow_forward:")
             st.caption(takes)
-        st.caption("Each of these ends the workshop. To learn it by doing: `docs/tutorial/first-change.md`.")
+        st.caption("Each of these ends the workshop.")
+    _show_document(
+        "To learn it by doing: a first change of settings",
+        TUTORIAL,
+        key="guide.tutorial",
+        icon="terminal",
+        note="A replay of real arrivals by today's settings and by others, on the command line. The same page is "
+        f"`docs/tutorial/{TUTORIAL.name}` beside the program.",
+    )
     _show_status()
 
 

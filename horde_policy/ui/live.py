@@ -32,6 +32,7 @@ __all__ = [
     "content_id",
     "live_entry",
     "look_at",
+    "place_of",
     "pollers",
     "show_source",
     "show_status",
@@ -67,8 +68,9 @@ class Seen:
 
     @property
     def shows(self) -> str:
-        """What a page shows of it: the content, or without any what is known of the source."""
-        return self.snapshot_id or self.look.state
+        """What a page shows of it: the content, or without any what is known of the source, new with each try."""
+        waiting = self.look.state == "waiting"
+        return self.snapshot_id or (self.look.state if waiting else f"{self.look.state} {self.look.polls}")
 
     @property
     def status(self) -> Status:
@@ -145,6 +147,11 @@ def source_of(key: str) -> Source:
 def live_entry(source: str) -> Entry | None:
     """Return the entry of a source if it is a live horde, whose API can be asked more; null for another."""
     return next((entry for entry in _desk().catalogue.entries if entry.key == source and entry.api is not None), None)
+
+
+def place_of(source: str) -> str:
+    """Return the host or folder behind a configured source, never with a secret; empty for one that is not configured."""
+    return next((entry.where for entry in _desk().catalogue.entries if entry.key == source), "")
 
 
 def source_labels() -> dict[str, str]:

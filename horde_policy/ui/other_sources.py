@@ -84,7 +84,11 @@ KEPT_SWEEPS = "Sweeps kept here"
 def _sweeps() -> OtherSource:
     configured = bool(os.environ.get(SWEEPS_SETTING, "").strip())
     folder = sweeps_folder()
-    need = "" if configured else f"A stop of the machine may take it; {SWEEPS_SETTING} would name one that stays."
+    need = (
+        ""
+        if configured
+        else f"Of this installation alone. A stop of the machine may take them; {SWEEPS_SETTING} would name a folder that stays."
+    )
     try:
         kept = [file for file in folder.iterdir() if file.is_file()] if folder.exists() else []
     except OSError as error:

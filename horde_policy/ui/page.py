@@ -12,7 +12,8 @@ from horde_policy.ui.shell import here, link_to
 from horde_policy.ui.tables import show_grid
 from horde_policy.views.exports import Stamp
 from horde_policy.views.grid import Column, Row, name_cell
-from horde_policy.views.state import ViewState
+from horde_policy.views.no_data import SET_ANOTHER, no_data_sentences, no_data_title
+from horde_policy.views.state import DEMO, ViewState
 from horde_policy.views.status import Status, problems_title
 from horde_policy.views.text import code_span
 
@@ -61,8 +62,7 @@ def open_source() -> Opened:
     if seen is None:
         st.stop()
     if seen.snapshot is None:
-        show_no_data(seen)
-        show_way_back(state)
+        show_no_data(state, seen)
         st.stop()
     board = cache.board_of(
         seen.snapshot,
@@ -74,24 +74,38 @@ def open_source() -> Opened:
     return Opened(state, seen.snapshot, board, seen.status)
 
 
-def show_no_data(seen: live.Seen) -> None:
-    """Show what stands in place of figures that were never there: the page is opening, or the source fails."""
+def show_no_data(state: ViewState, seen: live.Seen) -> None:
+    """Show what stands in place of figures that were never there: the page is opening, or the source fails.
+
+    A source that fails is no dead end: what was asked, what went wrong, when it is asked again, what works without it, and
+    where an operator goes on. A wall's screen has no links.
+    """
     if seen.look.state == "waiting":
         st.skeleton(height=90)
         st.skeleton(height=320)
         return
     st.error(
-        "The source has given no answer yet. The page asks again by itself; the demo needs no network.",
-        title="No figures yet",
+        no_data_sentences(seen.look, seen.at, refresh_s=state.refresh_s),
+        title=no_data_title(seen.status.source, live.place_of(state.source)),
         icon=":material/cloud_off:",
     )
-
-
-def show_way_back(state: ViewState) -> None:
-    """Lead back to the demo, which needs no network, from a source without figures; nothing on a screen on a wall."""
-    if state.source != "demo" and not state.wall:
-        query = state.changed(source="demo").query(address.deployment_settings())
-        link_to(here(), "Back to the demo", query, icon=":material/undo:")
+    if state.wall:
+        return
+    base = address.deployment_settings()
+    query = state.changed(source=DEMO, models=()).shared_query(base)
+    ways = (
+        [] if state.source == DEMO else [(here(), "Back to the demo", ":material/undo:", state.changed(source=DEMO).query(base))]
+    )
+    ways += [
+        ("week", "Read the week", ":material/calendar_month:", query),
+        ("guide", "Take the workshop", ":material/school:", query),
+    ]
+    with st.container(horizontal=True, vertical_alignment="center", key="shared.no-data"):
+        st.button("Look again", key="shared.look-again", icon=":material/refresh:", help="Asks again as soon as that is due.")
+        st.markdown("**Without network:**", width="content")
+        for page, label, icon, where in ways:
+            link_to(page, label, where, icon=icon)
+    st.caption(SET_ANOTHER)
 
 
 def folded(label: str, draw: Callable[[], None], *, key: str, icon: str) -> None:

@@ -20,7 +20,7 @@ from horde_policy.views import grid, model, past
 from horde_policy.views.exports import file_name, headings, to_csv
 from horde_policy.views.figures.history import Mark, fig_states, fig_trend, states_alt, trend_alt
 from horde_policy.views.history import thinned
-from horde_policy.views.text import escape_markdown, instant, visible
+from horde_policy.views.text import escape_markdown, instant, unbroken, visible
 
 __all__ = ["offer_csv", "show_changes", "show_firing", "show_states", "show_trend", "sparks", "trail_waits"]
 
@@ -35,12 +35,19 @@ def sparks(opened: Opened, found: history.Past | str) -> dict[str | None, grid.C
 
 
 def show_firing(opened: Opened, found: history.Past | str) -> None:
-    """Show what fires, with since when: a line, so that the board stays on the first screen, and the list under it."""
+    """Show what fires, with since when: a line, so that the board stays on the first screen, and the list under it.
+
+    A wall's screen has the line alone.
+    """
     alerts = () if isinstance(found, str) else found.firing()
     if isinstance(found, str) or not alerts:
         return
+    line = unbroken(past.firing_line(alerts, found.first, found.last))
+    if opened.state.wall:
+        st.markdown(f":material/notifications_active: {line}")
+        return
     rows = past.alert_rows(alerts, found.first, found.last, address.links(opened.state).elsewhere)
-    with st.expander(past.firing_line(alerts, found.first, found.last), icon=":material/notifications_active:"):
+    with st.expander(line, icon=":material/notifications_active:"):
         alt = "Alerts that fire, with since when"
         show_grid(past.ALERT_COLUMNS, rows, key="overview.firing", alt=alt, here="overview", target="model")
 

@@ -15,7 +15,9 @@ from horde_policy.errors import ConfigError
 from horde_policy.sources.catalogue import DEMO_KEY, RECORDED_SETTING, URL_KEY
 from horde_policy.ui import address, controls, live, reading
 from horde_policy.ui.garbage import KEPT, keep_modules
+from horde_policy.ui.lost import lead_on, unknown_name
 from horde_policy.ui.sign_in import require_sign_in
+from horde_policy.ui.styles import style_of
 from horde_policy.views.guide import STEPS, link_query, subject_of
 from horde_policy.views.state import ViewState
 from horde_policy.views.text import escape_markdown
@@ -40,21 +42,6 @@ MARGINS = """<style>
 """What no setting changes: Streamlit's wide layout keeps 5 rem at each side, which a board has no room for, and its captions and
 the figures' axes are fainter than AA asks (4.5 to 1), which ``tests/browser/test_all_pages.py`` measures; a link of the
 navigation that has the focus looks like the one of the page."""
-
-WALL = """<style>
-html { font-size: 19px; }
-[data-testid="stSidebar"], [data-testid="stHeader"], [data-testid="stExpandSidebarButton"] { display: none; }
-[data-testid="stMainBlockContainer"] { padding-top: 1rem; }
-</style>"""
-"""For a screen on a wall: larger, without controls."""
-
-BEAMER = """<style>
-html { font-size: clamp(15px, 1.6vw, 21px); }
-[data-testid="stMainBlockContainer"] { padding-top: 4.2rem; }
-.st-key-guide-head h1 { padding: 0; }
-.st-key-guide-links [data-testid="stPageLink-NavLink"] { background: transparent; }
-</style>"""
-"""For a page that is shown to a room."""
 
 GUIDE = "guide"
 END = "End the workshop"
@@ -86,13 +73,18 @@ class PageEntry:
 def navigation(sections: Mapping[str, Sequence[PageEntry]]) -> "Navigation":
     """Register the pages and draw their links; return the page that was asked for.
 
-    The first page of the first section stands at the address without a name, too: the app's first page.
+    The first page of the first section stands at the address without a name, too: the app's first page. An address that names
+    no page leads there (:mod:`horde_policy.ui.lost`).
     """
     entries = [entry for section in sections.values() for entry in section]
     first = entries[0]
     pages = {entry.url_path: _page(entry) for entry in entries}
     start = st.Page(first.file, title=first.title, url_path="start", default=True)
-    current = st.navigation([start, *pages.values()], position="hidden")
+    unknown = unknown_name(st.context.url, {*pages, "start"})
+    lost = [st.Page(first.file, title=first.title, url_path=unknown, visibility="hidden")] if unknown else []
+    current = st.navigation([start, *pages.values(), *lost], position="hidden")
+    if current in lost:
+        lead_on(unknown, start)
     here = first.url_path if current.url_path == "" else current.url_path
     return Navigation(sections, pages | ({first.url_path: start} if current.url_path == "" else {}), current, here)
 
@@ -196,7 +188,7 @@ def frame(sections: Mapping[str, Sequence[PageEntry]]) -> Navigation:
         st.error(escape_markdown(str(error)), title="The settings of this deployment make no sense", icon=":material/build:")
         st.stop()
     _current.set(page)
-    st.html(MARGINS + (WALL if state.wall else BEAMER if page.here == GUIDE else ""))
+    st.html(MARGINS + style_of(page.here, state))
     if state.wall:
         return page
     page.draw(state)

@@ -237,11 +237,18 @@ def _close(desk: SweepDesk) -> None:
 
 
 def sweeps_folder() -> Path:
+    """Return where sweeps are kept; without a setting a temporary folder of this user and this installation of the program.
+
+    Two checkouts of one user have two folders, so that neither shows, or clears away, what the other has made.
+    """
     configured = os.environ.get(SWEEPS_SETTING, "").strip()
-    return Path(configured) if configured else Path(tempfile.gettempdir()) / f"horde-policy-sweeps-{os.getuid()}"
+    if configured:
+        return Path(configured)
+    installed = hashlib.sha256(os.fsencode(BUNDLED_FOLDER.resolve())).hexdigest()[:12]
+    return Path(tempfile.gettempdir()) / f"horde-policy-sweeps-{os.getuid()}-{installed}"
 
 
 @st.cache_resource(show_spinner=False, on_release=_close)
 def sweep_desk() -> SweepDesk:
-    """Return the one desk of the process; its folder is ``HORDE_POLICY_SWEEPS``, or one of this user's for temporary files."""
+    """Return the one desk of the process; its folder is that of :func:`sweeps_folder`."""
     return SweepDesk(Shelf(sweeps_folder()))

@@ -152,14 +152,19 @@ def _column(column: Column) -> dict[str, object]:
     }
 
 
-def name_cell(name: str, *, sub: str = "") -> Cell:
+def name_cell(name: str, *, sub: str = "", whole: str = "") -> Cell:
     r"""Return the cell of a name from the network, what is unseen in it made visible.
+
+    ``sub`` stands under it; where that is only a part, ``whole`` is all of it, for the tooltip.
 
     >>> name_cell("a\u202eb")
     'a⟨U+202E⟩b'
+    >>> name_cell("a", sub="b…", whole="bcd")
+    {'text': 'a', 'sub': 'b…', 'title': 'a\nbcd'}
     """
     text = visible(name) or "(empty name)"
-    return {"text": text, "sub": sub} if sub else text
+    cell = {"text": text, "sub": sub} if sub else text
+    return cell if isinstance(cell, str) or not whole or whole == sub else cell | {"title": f"{text}\n{whole}"}
 
 
 def state_cell(state: str, *, text: str = "", sub: str = "") -> Cell:

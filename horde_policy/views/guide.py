@@ -143,10 +143,10 @@ STEPS: Final[tuple[Step, ...]] = (
 """The eight steps in their order."""
 
 ONWARD: Final[tuple[tuple[str, str, str], ...]] = (
-    ("overview", "Watch a horde", "the board of a horde of your own: choose it at *Source*, or set `HORDE_URL`"),
-    ("week", "Read your own week", "upload exported metrics, or name a Prometheus"),
-    ("replay", "Replay your own traffic", "a request log, or the counts of a week, under up to four settings"),
-    ("sweep", "Choose settings", "many settings at once, what is within the noise, and a proposal to send"),
+    ("overview", "Watch a horde", "The board of a horde of your own: choose it at *Source*, or set `HORDE_URL`."),
+    ("week", "Read your own week", "Upload exported metrics, or name a Prometheus."),
+    ("replay", "Replay your own traffic", "A request log, or the counts of a week, under up to four settings."),
+    ("sweep", "Choose settings", "Many settings at once, what is within the noise, and a proposal to send."),
 )
 """Where to go on when the workshop is over: page, what it is for, what it takes."""
 

@@ -13,7 +13,18 @@ from horde_policy.policy.eligibility import HIDDEN_CONDITIONS, Request
 from horde_policy.settings import AllowanceSettings
 from horde_policy.units import JOB_TIME_LIMIT_S, MAX_LENGTH_LIMIT_TOKENS
 from horde_policy.views import grid
-from horde_policy.views.text import count, instant, ratio, seconds, shortened, speed, visible
+from horde_policy.views.text import (
+    NONE_FREE,
+    NOT_REPORTED,
+    count,
+    instant,
+    largest_free,
+    ratio,
+    seconds,
+    shortened,
+    speed,
+    visible,
+)
 from horde_policy.views.tiles import tile
 from horde_policy.views.words import STATES, gloss
 
@@ -67,7 +78,8 @@ def detail_tiles(detail: ModelDetail) -> list[dict[str, object]]:
     at_worst = count(min(ends)) if measure.allowance_at_high_tokens is not None else "not known"
     why_not = "queue not reported" if measure.eligible_workers else "no eligible worker"
     assumed = f"{count(measure.unmeasured_workers)} at assumed speed" if measure.unmeasured_workers else ""
-    largest = measure.largest_free_request_tokens
+    known = measure.queued_tokens is not None or not measure.open_workers
+    largest = largest_free(measure.largest_free_request_tokens, known=known)
     return [
         tile("State", STATES[measure.state].label, sub=f"at {measure.asked}", help=STATES[measure.state].text),
         tile(
@@ -93,9 +105,9 @@ def detail_tiles(detail: ModelDetail) -> list[dict[str, object]]:
         ),
         tile(
             "Largest free request",
-            "none" if largest is None and measure.queued_tokens is not None else count(largest),
-            unit="tokens" if largest is not None else "",
-            sub="queue not reported" if largest is None and measure.queued_tokens is None else "",
+            largest,
+            unit="" if largest == NONE_FREE else "tokens",
+            sub="queue not reported" if largest == NOT_REPORTED else "",
             help=gloss("largest_free_request"),
         ),
     ]

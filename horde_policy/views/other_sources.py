@@ -66,7 +66,7 @@ def other_rows(sources: Sequence[OtherSource]) -> list[grid.Row]:
                 "page": source.page,
                 "state": {"text": visible(source.state)},
                 "age": NOT_REPORTED if source.at is None else instant(source.at),
-                "trouble": {"text": visible(source.trouble)},
+                "trouble": {"text": visible(source.trouble)} if source.trouble else None,
             },
             out=source.wrong,
         )

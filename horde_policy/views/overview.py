@@ -12,20 +12,23 @@ from horde_policy.units import MAX_LENGTH_LIMIT_TOKENS
 from horde_policy.views import grid
 from horde_policy.views.state import ViewState
 from horde_policy.views.status import Status
-from horde_policy.views.text import NOT_REPORTED, count, seconds, shortened, speed, tokens_short, visible
+from horde_policy.views.text import NONE_FREE, NOT_REPORTED, count, largest_free, seconds, shortened, speed, tokens_short, visible
 from horde_policy.views.tiles import age_tile, tile
 from horde_policy.views.words import STATES, gloss
 
 __all__ = [
+    "WORST_FIRST",
     "Shown",
     "board_columns",
     "board_rows",
     "export_frame",
     "pulse_tiles",
     "shown_rows",
+    "wall_tiles",
 ]
 
 ANY_MODEL_ID: Final = "any model"
+ANY_MODEL_IS: Final = "all queues over all speeds"
 DESCENDING_FIRST: Final = frozenset({"wait", "speed", "queued", "demand"})
 """Sorts whose first click puts the largest on top; the others put the smallest, or the worst state, there."""
 
@@ -67,10 +70,16 @@ def pulse_tiles(pulse: Pulse, status: Status, *, ticking: bool = True) -> list[d
             tokens_short(pulse.past_minute_tokens),
             unit="tokens",
             sub=drain,
-            help="Output tokens that all workers handed in within the last minute.",
+            help="Output tokens that all workers handed in within the last minute. At that pace the queue is cleared in the time "
+            "below; the wait of any model, in the table, divides the queue by the measured speeds instead.",
         ),
         age_tile(status, ticking=ticking),
     ]
+
+
+def wall_tiles(pulse: Pulse, status: Status) -> list[dict[str, object]]:
+    """Return the figures that a wall's screen shows in one line: those that neither its headline nor its status has."""
+    return [{**one, "kind": "brief"} for one in pulse_tiles(pulse, status)[1:-1]]
 
 
 # --- which rows, in which order -----------------------------------------------------------------------------------------
@@ -210,7 +219,7 @@ def board_rows(
     pinned = grid.Row(
         id=ANY_MODEL_ID,
         cells=_cells(board.any_model, settings)
-        | {"model": {"text": ANY_MODEL_ID, "title": gloss("any_model")}}
+        | {"model": {"text": ANY_MODEL_ID, "title": gloss("any_model"), "sub": ANY_MODEL_IS}}
         | ({"trend": lines[None]} if lines.get(None) is not None else {}),
         query=link(models=()),
         pinned=True,
@@ -264,19 +273,20 @@ def _why(row: Row) -> str:
 
 def _context(row: Row) -> str:
     measure = row.measure
-    return f"at a context of {count(measure.max_context_length)}" if measure.short_of_context else ""
+    return f"context {count(measure.max_context_length)}" if measure.short_of_context else ""
 
 
 def _name(row: Row) -> grid.Cell:
     several = len(row.measure.models)
-    sub = ""
+    sub, whole = "", ""
     if several > 1:
-        sub = f"{several} names: {shortened(visible(', '.join(row.measure.models)), 200)}"
+        whole = visible(", ".join(row.measure.models))
+        sub = f"{several} names: {shortened(whole, 200)}"
     elif row.maintenance_workers:
         only = row.serving_workers == 1
         who = "its only worker is" if only else f"{count(row.maintenance_workers)} of {count(row.serving_workers)} workers"
         sub = f"{who} in maintenance"
-    return grid.name_cell(row.model or ANY_MODEL_ID, sub=sub)
+    return grid.name_cell(row.model or ANY_MODEL_ID, sub=sub, whole=whole)
 
 
 def _with_sub(text: str, sub: str) -> grid.Cell:
@@ -293,9 +303,11 @@ def _wait(row: Row) -> grid.Cell:
 
 
 def _largest(row: Row) -> grid.Cell:
-    largest = row.measure.largest_free_request_tokens
-    if largest is not None:
-        return count(largest)
-    if row.measure.queued_tokens is None and row.measure.open_workers:
-        return {"text": NOT_REPORTED, "title": "The queue is not reported."}
-    return {"text": "none", "title": f"No worker takes a request of any size up to {count(MAX_LENGTH_LIMIT_TOKENS)} tokens."}
+    measure = row.measure
+    known = measure.queued_tokens is not None or not measure.open_workers
+    text = largest_free(measure.largest_free_request_tokens, known=known)
+    if text == NOT_REPORTED:
+        return {"text": text, "title": "The queue is not reported."}
+    if text == NONE_FREE:
+        return {"text": text, "title": f"No worker takes a request of any size up to {count(MAX_LENGTH_LIMIT_TOKENS)} tokens."}
+    return text

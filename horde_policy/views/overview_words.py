@@ -1,10 +1,12 @@
 """The Overview's sentences: the answer on top, what stands behind it, the banner, and what the page is for a newcomer."""
 
+from typing import Final
+
 from horde_policy.board.rows import Board, Pulse, Row
 from horde_policy.settings import AllowanceSettings
 from horde_policy.views.text import count, range_text, seconds
 
-__all__ = ["banner_text", "explanations", "headline", "introduction", "rule_sentence"]
+__all__ = ["MADE_UP", "banner_text", "explanations", "headline", "rule_sentence"]
 
 
 def rule_sentence(settings: AllowanceSettings) -> str:
@@ -14,20 +16,14 @@ def rule_sentence(settings: AllowanceSettings) -> str:
     '4,096 up to an estimated wait of 60 s, falling to 512 at 300 s.'
     """
     return (
-        "What the AI Horde gives free: the output tokens that each model serves right now to a requester without kudos, "
+        "What the AI Horde gives free: the output tokens that each model serves now to a requester without kudos, "
         f"{count(settings.ceiling_tokens)} up to an estimated wait of {seconds(settings.wait_full_s)}, "
         f"falling to {count(settings.floor_tokens)} at {seconds(settings.wait_floor_s)}."
     )
 
 
-def introduction(settings: AllowanceSettings, *, demo: bool) -> str:
-    """Return what the page is, for a newcomer; on the demo also where the real figures are.
-
-    >>> introduction(AllowanceSettings(), demo=True).rpartition("300 s. ")[2]
-    'These data are made up; the public AI Horde is asked nothing before you choose it.'
-    """
-    made_up = " These data are made up; the public AI Horde is asked nothing before you choose it."
-    return rule_sentence(settings) + (made_up if demo else "")
+MADE_UP: Final = "These data are made up; the public AI Horde is asked nothing before you choose it."
+"""What the demo says of its figures, beside the way to the real ones."""
 
 
 def headline(board: Board) -> str:
@@ -49,7 +45,7 @@ def headline(board: Board) -> str:
         (pulse.states["no_worker"], "without a worker"),
         (pulse.states["too_large"], takes),
     ]
-    asked = f"Asked for {count(board.max_length)} tokens, "
+    asked = f"At {count(board.max_length)} tokens, "
     if unknown and not full:
         sentence = f"the allowance of {count(unknown)} of {count(models)} models is not known"
     else:
@@ -81,8 +77,8 @@ def _worth_of_full(board: Board) -> str:
     who = "this model" if len(largest) == 1 else f"these {count(len(largest))} models"
     most = range_text(min(largest), max(largest))
     return (
-        f"The full allowance is {count(ceiling)} tokens, and no promise of a worker for so large a request: "
-        f"the largest that is free on {who} now is {most} tokens."
+        f"The full allowance is {count(ceiling)} tokens, which promises no worker for so large a request: "
+        f"the largest free on {who} is {most}."
     )
 
 
@@ -91,11 +87,11 @@ def _why_unknown(board: Board) -> str:
     rows = _rows(board, "unknown")
     if not rows:
         return ""
-    rest = "so wait, allowance and largest free request are not known. That is not zero."
+    rest = "wait and allowance are not known, which is not zero."
     if board.fleet.listed is None:
-        return f"The source has no list of models: no queue is reported, {rest}"
-    who = "1 model that workers serve" if len(rows) == 1 else f"{count(len(rows))} models that workers serve"
-    return f"The server's list gives no queue of {who}, {rest}"
+        return f"The source has no list of models: no queue is reported, so {rest}"
+    who = "1 model that is served: its" if len(rows) == 1 else f"{count(len(rows))} models that are served: their"
+    return f"The server's list gives no queue of {who} {rest}"
 
 
 def _rows(board: Board, state: str) -> list[Row]:

@@ -125,19 +125,25 @@ def source_rows(sources: Sequence[SourceFigures], now: datetime, link: Callable[
 
 
 def _cells(source: SourceFigures, now: datetime) -> dict[str, grid.Cell]:
+    """Return the cells; one that nobody has chosen has no figure to report, so it has none that is missing."""
     look, snapshot = source.look, source.snapshot
     wrong = look is not None and look.state in ("stale", "throttled", "failing")
     found = [] if snapshot is None else [problem for problem in snapshot.problems if problem.level == "problem"]
     synthetic = ", synthetic" if snapshot is not None and snapshot.synthetic and source.kind != "demo" else ""
-    return {
-        "source": grid.name_cell(source.title, sub=shortened(visible(_where(source)), 40)),
+    where = visible(_where(source))
+    named: dict[str, grid.Cell] = {
+        "source": grid.name_cell(source.title, sub="" if where == source.title else shortened(where, 40), whole=where),
         "kind": KINDS.get(source.kind, source.kind) + synthetic,
         "state": STATES[source.state],
+    }
+    if look is None:
+        return named
+    return named | {
         "age": _age_cell(source),
         "due": _due(look, now) if source.kind in ("live", "demo") else NOT_REPORTED,
         "limit": limit_text(source.limits),
         "problems": NOT_REPORTED if snapshot is None else count(len(found)),
-        "trouble": {"text": visible(look.sentence())} if look is not None and wrong else "",
+        "trouble": {"text": visible(look.sentence())} if wrong else "",
     }
 
 
@@ -155,9 +161,7 @@ def _age_cell(source: SourceFigures) -> grid.Cell:
     return instant(snapshot.figures_at)
 
 
-def _due(look: LastLook | None, now: datetime) -> str:
-    if look is None:
-        return NOT_REPORTED
+def _due(look: LastLook, now: datetime) -> str:
     if look.next_due is None or look.next_due <= now:
         return "at the next look"
     return f"in {seconds((look.next_due - now).total_seconds())}"

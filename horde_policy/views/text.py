@@ -14,6 +14,7 @@ from typing import Final
 from horde_policy.units import one_or_range
 
 __all__ = [
+    "NONE_FREE",
     "NOT_REPORTED",
     "age",
     "clock_time",
@@ -25,6 +26,7 @@ __all__ = [
     "escape_markdown",
     "escape_plotly",
     "instant",
+    "largest_free",
     "own_words",
     "range_text",
     "ratio",
@@ -33,11 +35,15 @@ __all__ = [
     "speed",
     "tokens",
     "tokens_short",
+    "unbroken",
     "visible",
 ]
 
 NOT_REPORTED: Final = "—"
 """How a figure reads that the source does not report; the reason stands beside it or in its tooltip."""
+
+NONE_FREE: Final = "none"
+"""How the largest free request reads where no request of any size is taken: that is known, and not a figure left out."""
 
 SHORTENED_CHARACTERS = 80
 
@@ -179,6 +185,15 @@ def tokens(number: float | None) -> str:
     return count(number)
 
 
+def largest_free(tokens_free: int | None, *, known: bool) -> str:
+    """Return the largest free request, without its unit; ``known`` says whether a null is an answer and not a gap.
+
+    >>> largest_free(1024, known=True), largest_free(None, known=True), largest_free(None, known=False)
+    ('1,024', 'none', '—')
+    """
+    return NONE_FREE if tokens_free is None and known else count(tokens_free)
+
+
 def tokens_short(number: float | None) -> str:
     """Return a large number of tokens in three digits, for a tile whose tooltip has all of them.
 
@@ -261,6 +276,20 @@ def range_text(low: float | None, high: float | None) -> str:
     ('512 to 4,096', '512', '— to 4,096')
     """
     return one_or_range(tokens(low), tokens(high))
+
+
+_VALUE = re.compile(r"(?<=\d) (?=(?:s|min|h|d|k|M|G|%|UTC)\b|%)|(?<=\d h) (?=\d)|(?<=\d d) (?=\d)|(?<=[<≥≤]) (?=\d)")
+
+
+def unbroken(text: str) -> str:
+    r"""Return a sentence in which no line ends within a figure: between it and its unit, or between hours and minutes.
+
+    >>> unbroken("clears the queue in 2 h 0 min; 3 more").replace("\N{NO-BREAK SPACE}", "_")
+    'clears the queue in 2_h_0_min; 3 more'
+    >>> unbroken("12.3 k, 17.6 %, < 1 s, at 11:48:12 UTC").replace("\N{NO-BREAK SPACE}", "_")
+    '12.3_k, 17.6_%, <_1_s, at 11:48:12_UTC'
+    """
+    return _VALUE.sub("\N{NO-BREAK SPACE}", text)
 
 
 # --- time -----------------------------------------------------------------------------------------------------------

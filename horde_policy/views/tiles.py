@@ -1,7 +1,7 @@
 """One tile of a row of figures, as the page's own part takes it."""
 
 from horde_policy.views.status import Status
-from horde_policy.views.text import NOT_REPORTED
+from horde_policy.views.text import NOT_REPORTED, unbroken
 
 __all__ = ["age_tile", "tile"]
 
@@ -16,7 +16,7 @@ def tile(
     kind: str = "figure",
     parts: list[dict[str, object]] | None = None,
 ) -> dict[str, object]:
-    """Return one tile; a figure that is not reported has no unit, and says that it is not.
+    """Return one tile; a figure that is not reported has no unit, and says that it is not; no line ends within a figure.
 
     >>> tile("Queued", "—", unit="tokens")["unit"], tile("Queued", "0", unit="tokens")["unit"]
     ('', 'tokens')
@@ -25,7 +25,7 @@ def tile(
     """
     sub = sub or ("not reported" if value == NOT_REPORTED else "")
     shown_unit = "" if value == NOT_REPORTED else unit
-    return {"label": label, "value": value, "unit": shown_unit, "sub": sub, "help": help, "kind": kind, "parts": parts}
+    return {"label": label, "value": value, "unit": shown_unit, "sub": unbroken(sub), "help": help, "kind": kind, "parts": parts}
 
 
 def age_tile(status: Status, *, ticking: bool) -> dict[str, object]:

@@ -15,7 +15,7 @@ from horde_policy.settings import AllowanceSettings
 from horde_policy.views import grid
 from horde_policy.views.parameters import TRIED_PARAMETERS
 from horde_policy.views.state import ViewState
-from horde_policy.views.text import NOT_REPORTED, count, seconds, speed, visible
+from horde_policy.views.text import NOT_REPORTED, count, largest_free, seconds, speed, visible
 from horde_policy.views.words import gloss
 
 __all__ = [
@@ -203,7 +203,6 @@ def compared_rows(now: Measure, then: Measure | None, settings: AllowanceSetting
 def _compared(measured: Measure, settings: AllowanceSettings) -> dict[str, grid.Cell]:
     waits = measured.waits
     unknown = measured.queued_tokens is None and measured.open_workers
-    free = measured.largest_free_request_tokens
     assumed = f"{count(measured.unmeasured_workers)} assumed" if measured.unmeasured_workers else ""
     return {
         "state": grid.state_cell(measured.state),
@@ -213,7 +212,7 @@ def _compared(measured: Measure, settings: AllowanceSettings) -> dict[str, grid.
             at_high=measured.allowance_at_high_tokens,
             ceiling=settings.ceiling_tokens,
         ),
-        "largest": "none" if free is None and not unknown else count(free),
+        "largest": largest_free(measured.largest_free_request_tokens, known=not unknown),
         "wait": NOT_REPORTED if waits is None else {"text": seconds(waits.named_s), "sub": f"at worst {seconds(waits.worst_s)}"},
         "wait_time": seconds(status_wait_time_s(measured)),
         "queued": count(measured.queued_tokens),

@@ -148,11 +148,16 @@ def worker_columns(*, with_history: bool) -> list[grid.Column]:
         grid.Column(key="present", label="There", unit="of the range", right=True, help="Of the polls of the range."),
     ]
     return [
-        grid.Column(key="worker", label="Worker", kind="name"),
-        grid.Column(key="standing", label="State"),
-        grid.Column(key="speed", label="Speed", unit="tok/s", right=True, help=gloss("assumed_speed")),
+        grid.Column(key="worker", label="Worker", kind="name", brief=""),
+        grid.Column(key="standing", label="State", brief=""),
+        grid.Column(key="speed", label="Speed", unit="tok/s", right=True, help=gloss("assumed_speed"), brief="tok/s"),
         grid.Column(
-            key="size", label="Takes up to", unit="tokens", right=True, help="Its largest size at the context asked for."
+            key="size",
+            label="Takes up to",
+            unit="tokens",
+            right=True,
+            help="Its largest size at the context asked for.",
+            brief="up to",
         ),
         grid.Column(key="context", label="Context", unit="tokens", right=True),
         grid.Column(key="threads", label="Threads", right=True),
@@ -186,8 +191,9 @@ def worker_rows(
 
 def _cells(worker: Worker, board: Board, alone: Sequence[str], past: Mapping[str, Any] | None) -> dict[str, grid.Cell]:
     models = visible(", ".join(worker.models or ()))
+    agent = visible(worker.bridge_agent or "")
     return {
-        "worker": grid.name_cell(worker.name or "(no name)", sub=shortened(visible(worker.bridge_agent or ""), 60)),
+        "worker": grid.name_cell(worker.name or "(no name)", sub=_program(agent), whole=shortened(agent, 300)),
         "standing": _standing_cell(worker),
         "speed": {
             "text": speed(counted_speed_tok_per_s(worker, board.settings)),
@@ -206,6 +212,18 @@ def _cells(worker: Worker, board: Board, alone: Sequence[str], past: Mapping[str
         "alone": {"text": count(len(alone)), "title": visible(shortened(", ".join(alone), 1_000))},
         "present": _present_cell(past),
     }
+
+
+def _program(agent: str) -> str:
+    """Return name and version of a worker's program: its agent without the address of the program's project.
+
+    >>> _program("KoboldCppEmbedWorker:2:https://github.com/x/y"), _program("unknown:0:unknown"), _program("plain")
+    ('KoboldCppEmbedWorker 2', 'program not told', 'plain')
+    """
+    name, _, rest = agent.partition(":")
+    if name == "unknown":
+        return "program not told"
+    return shortened(f"{name} {rest.partition(':')[0]}".strip(), 60)
 
 
 def with_sizes(over_range: pl.DataFrame, periods: pl.DataFrame) -> pl.DataFrame:

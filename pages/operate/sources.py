@@ -11,7 +11,7 @@ found, now = sources_page.figures()
 st.title(headline(found), anchor=False)
 sources_page.show_sources(found, state, now)
 if seen is not None and seen.snapshot is None:
-    show_no_data(seen)
+    show_no_data(state, seen)
 sources_page.show_others(now)
 sources_page.show_problems(found)
 sources_page.show_uploads()

@@ -23,7 +23,7 @@ def test_the_demo_shows_its_board_and_asks_nobody(demo: App, view: View) -> None
     assert tab.names[0] == "any model"
     assert len(tab.names) == 23
     assert tab.part("kind") == "demo, synthetic data"
-    assert tab.page.locator("h1").inner_text().startswith("Asked for 80 tokens, 11 of 22 models give the full allowance")
+    assert tab.page.locator("h1").inner_text().startswith("At 80 tokens, 11 of 22 models give the full allowance")
     assert tab.page.title() == "Overview · horde policy"
     assert tab.page.locator('[data-testid="stSidebar"] a[aria-current="page"], [data-testid="stPageLink-NavLink"]').count() >= 2
     tab.assert_well()
@@ -134,6 +134,13 @@ def test_it_is_usable_in_both_themes_and_on_a_phone(demo: App, view: View, schem
         "() => parseFloat(getComputedStyle(document.querySelector('[data-testid=stMainBlockContainer]')).paddingLeft)"
     )
     assert padding <= 32, "the style sheet for the margins still finds its element"
+    chips = tab.page.get_by_role("toolbar", name="States shown").get_by_role("button")
+    assert chips.count() == 6
+    ends = [box["x"] + box["width"] for box in (chip.bounding_box() for chip in chips.all()) if box]
+    assert max(ends) <= size[0], "no state is cut off"
+    if size == (1280, 720):
+        rows = [box for box in (row.bounding_box() for row in tab.board_table.locator("tbody tr").all()[:8]) if box]
+        assert sum(box["y"] + box["height"] <= size[1] for box in rows) >= 6, "any model and five more on the first screen"
 
 
 def test_the_csv_is_what_is_shown(demo: App, view: View, tmp_path: Path) -> None:
@@ -155,6 +162,15 @@ def test_an_address_that_makes_no_sense_opens_the_page_and_says_what_was_left_ou
     assert tab.page.get_by_role("alert").count() == 2
     assert "1e309" in tab.page.get_by_role("alert").all_inner_texts()[1]
     assert tab.page.locator('[role="alert"] img').count() == 0
+
+
+def test_an_address_without_a_page_leads_to_the_overview_with_a_sentence(demo: App, view: View) -> None:
+    tab = view(demo).open("nonsense", size="512")
+    tab.page.wait_for_url(f"{demo.url}/?size=512")
+    tab.board()
+    expect(tab.page.get_by_text("There is no page nonsense; this is the page Overview.")).to_be_visible()
+    assert tab.page.get_by_role("dialog").count() == 0
+    assert tab.board_table.locator("tbody a").nth(1).get_attribute("href") == "/model?size=512&m=Lantern-6B-classic"
 
 
 def test_a_size_can_be_typed_and_a_senseless_one_is_refused(demo: App, view: View) -> None:
@@ -227,6 +243,18 @@ def test_the_wall_screen_is_the_board_alone_in_large_type_from_its_top(demo: App
         expect(part).not_to_be_visible()
     assert tab.page.evaluate(letters) >= 1.25 * before, "to be read from across a room"
     expect(tab.page.locator("h1")).to_be_in_viewport()
+    expect(tab.page.get_by_role("button", name="Copy link")).not_to_be_visible()
+    for height, fits in ((400, False), (1080, True)):
+        tab.page.set_viewport_size({"width": 1920, "height": height})
+        rows = tab.page.locator(".wall tbody tr")
+        more = tab.page.locator(".wall .more")
+        expect(more).to_have_count(0 if fits else 1)
+        left = 0 if fits else int(more.inner_text().split()[1])
+        assert rows.count() + left == 23, "what does not fit is counted"
+        boxes = [box for box in (row.bounding_box() for row in rows.all()) if box]
+        assert max(box["y"] + box["height"] for box in boxes) <= height
+        assert min(box["height"] for box in boxes) >= 36, "to be read from some metres"
+    assert [rows.nth(at).locator("td.state").inner_text() for at in (1, 2)] == ["no worker", "floor"]
     assert tab.page.locator(APP_TEXT).evaluate("main => main.scrollTop") == 0
     leave.click()
     tab.page.wait_for_url(lambda url: "wall" not in url)

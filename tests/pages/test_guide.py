@@ -88,7 +88,7 @@ def test_the_notes_are_on_the_page_and_can_be_taken(app: NewApp) -> None:
     text = " ".join(str(m.value) for m in notes.markdown)
     assert all(f"### {number}. {step.title}" in text for number, step in enumerate(STEPS, start=1))
     assert "](" not in text, "no picture and no file that the app does not serve"
-    assert "Notes (Markdown)" in [element.proto.label for element in notes.get("download_button")]
+    assert "workshop.md (Markdown)" in [element.proto.label for element in notes.get("download_button")]
 
 
 @pytest.mark.parametrize(

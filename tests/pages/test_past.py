@@ -13,6 +13,7 @@ from horde_policy.board.rows import make_board
 from horde_policy.history.reading import snapshot_at
 from horde_policy.history.store import AlertRecord, HistoryStore
 from horde_policy.settings import AllowanceSettings
+from horde_policy.views.overview import WORST_FIRST
 from tests.pages.conftest import App, MadeHistory
 
 NewApp = Callable[[], App]
@@ -150,11 +151,22 @@ def test_annotations_stand_on_the_page_and_a_broken_file_is_said(
     assert any("annotations cannot be shown" in warning for warning in broken.warnings)
 
 
-def test_a_wall_screen_keeps_the_board_and_what_fires(app: NewApp, made_history: MadeHistory) -> None:
+def test_a_wall_screen_has_every_model_the_worst_first(app: NewApp, made_history: MadeHistory) -> None:
     shown = app().open(source=SOURCE, wall="1")
     shown.assert_well()
-    assert "trend" in shown.rows()["any model"]["cells"]
+    rows = shown.part("overview.wall-board")["rows"]
+    assert rows[0]["name"] == "any model"
+    order = [WORST_FIRST.index(row["state"]) for row in rows[1:]]
+    assert order == sorted(order)
+    assert {row["name"] for row in rows[1:]} == set(app().open(source=SOURCE).rows()) - {"any model"}
     assert not shown.has_part("overview.changes")
+
+
+def test_a_wall_screen_says_what_fires(app: NewApp) -> None:
+    shown = app().open(wall="1")
+    shown.assert_well()
+    assert any("**6 alerts fire**" in str(text.value) for text in shown.test.markdown)
+    assert not shown.test.get("expander")
 
 
 @pytest.mark.parametrize("where", ["gap", "end", "poll"])

@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import tempfile
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,6 +16,7 @@ from horde_policy.history.store import HistoryStore
 from horde_policy.history.tables import EVENTS
 from horde_policy.imports import ExportFile, read_samples
 from horde_policy.ui import live, replay_desk, review_library, uploads
+from horde_policy.ui import sweep_desk as sweeps
 from horde_policy.ui.budget_desk import budget_desk
 from horde_policy.ui.sweep_desk import DEMO_FILE, sweep_desk
 from horde_policy.views.uploads import prices_understood, sweep_understood, trace_understood
@@ -50,7 +52,7 @@ def test_only_what_was_chosen_was_asked(app: NewApp) -> None:
     cells = sources_of(shown)
     assert cells["demo"]["state"] == "up to date"
     assert {cells[key]["state"] for key in cells if key != "demo"} == {"not asked"}
-    assert cells["aihorde"]["age"] == "—"
+    assert set(cells["aihorde"]) == {"source", "kind", "state"}, "who was not asked has left nothing unsaid"
     assert list(live.pollers().started()) == ["demo"]
     assert shown.title.endswith("sources of a horde can be chosen, 1 in use")
 
@@ -159,6 +161,21 @@ def test_every_kind_of_source_is_there_without_anything_configured(app: NewApp) 
     assert found["Prometheus"]["state"] == {"text": "not configured"}
     assert "HORDE_POLICY_PROMETHEUS_URL" in str(found["Prometheus"]["trouble"])
     assert not any(cells["out"] for cells in found.values()), "what nobody has configured is nobody's trouble"
+
+
+def test_sweeps_are_those_of_this_installation_and_not_of_another_of_the_same_user(
+    app: NewApp, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    mine = sweeps.sweeps_folder()
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setattr(sweeps, "BUNDLED_FOLDER", tmp_path / "another" / "data")
+        theirs = sweeps.sweeps_folder()
+    assert mine.parent == theirs.parent == tmp_path
+    assert mine != theirs
+    theirs.mkdir()
+    (theirs / "run-1.parquet").write_bytes(b"")
+    assert others_of(app().open("sources"))["sweeps"]["state"] == {"text": "nothing is kept yet"}
 
 
 def test_what_is_configured_and_is_not_well_is_said_without_its_place_or_its_password(

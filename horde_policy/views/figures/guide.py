@@ -93,7 +93,7 @@ def _add_point(figure: go.Figure, point: NamedPoint, settings: AllowanceSettings
         xanchor="right" if x > 0.75 * end_s else "left",
         yanchor="bottom",
         xshift=12 if x <= 0.75 * end_s else 30,
-        yshift=8,
+        yshift=13,
         font={"color": TEXT[mode]},
         bgcolor=SURFACES[mode][0],
     )

@@ -246,12 +246,12 @@ def _draw_marks(figure: go.Figure, marks: Sequence[Mark], mode: Mode) -> None:
 # --- presence ---------------------------------------------------------------------------------------------------------------
 
 _LINES: Final = {
-    "open": ("full", "solid", 7),
-    "maintenance": ("falling", "dot", 4),
-    "offline": ("unknown", "dot", 3),
-    "flagged": ("floor", "dash", 4),
+    "open": ("serves everybody", "full", "solid", 7),
+    "maintenance": ("in maintenance", "falling", "dot", 4),
+    "offline": ("offline", "unknown", "dot", 3),
+    "flagged": ("owner flagged", "floor", "dash", 4),
 }
-"""Standing → the state's colour it borrows, its dash and its width: it reads without the colour too."""
+"""Standing → its word, as in the table, the state's colour it borrows, its dash and width: it reads without the colour."""
 
 MOST_WORKERS_DRAWN = 60
 
@@ -287,7 +287,7 @@ def fig_presence(
     figure = base_figure(height_px=90 + 19 * max(3, len(order)))
     place = {worker_id: len(order) - number for number, worker_id in enumerate(order)}
     shown = periods.filter(pl.col("worker_id").is_in(list(order)))
-    for standing, (state, dash, width) in _LINES.items():
+    for standing, (word, state, dash, width) in _LINES.items():
         x: list[datetime | None] = []
         y: list[int | None] = []
         of_it = shown.filter(pl.col("standing") == standing)
@@ -296,9 +296,7 @@ def fig_presence(
             y += [place[worker_id], place[worker_id], None]
         if x:
             line = {"color": STATE_COLOURS[mode][state], "width": width, "dash": dash}
-            figure.add_scatter(
-                x=x, y=y, mode="lines", name=standing, line=line, hovertemplate="%{x|%-d %b %H:%M} UTC<extra></extra>"
-            )
+            figure.add_scatter(x=x, y=y, mode="lines", name=word, line=line, hovertemplate="%{x|%-d %b %H:%M} UTC<extra></extra>")
     _draw_gaps(figure, gaps, mode)
     utc_axis(figure)
     labels = [escape_plotly(shortened(visible(name), 28)) for name in names]

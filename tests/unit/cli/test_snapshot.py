@@ -155,7 +155,7 @@ def test_the_table_is_for_people(capsys: pytest.CaptureFixture[str]) -> None:
         "aphrodite/TheDrummer/Behemoth-123B-v1.2",
         *("falling", "4,076", "3,718", "to", "4,096", "61", "s", "85", "s", "16.7", "1,024", "1", "4,076"),
     ]
-    assert lines[-1].split()[:3] == ["any", "model", "full"]
+    assert next(line for line in lines if line.startswith("any model")).split()[:3] == ["any", "model", "full"]
 
 
 def test_the_table_ends_with_what_was_wrong(capsys: pytest.CaptureFixture[str]) -> None:
@@ -429,3 +429,19 @@ def test_a_setting_that_would_make_a_wait_endless_is_refused_where_it_is_typed(c
         told = refused(capsys, *arguments, "--set", pair)
         assert told.startswith(f"error: setting {pair.partition('=')[0]}: ")
         assert told.endswith("and at most 1,000,000,000 (rule A4; given by --set)\n")
+
+
+def test_a_table_explains_its_marks_and_says_none_where_the_board_does(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["snapshot", "--demo"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    by_name = {line.split("  ")[0]: line for line in lines}
+    assert "no worker !" in by_name["koboldcpp/Gable-27B-it"]
+    assert by_name["koboldcpp/Gable-27B-it"].endswith("none")
+    assert by_name["koboldcpp/Overture-9B"].endswith("—")
+    legend = next(line for line in lines if line.startswith("!: at the floor, or without a worker; —: not reported"))
+    assert legend.endswith("none: no online worker takes a request of any size")
+
+
+def test_a_table_without_marks_has_no_legend(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["allowance", "--demo", "--model", "koboldcpp/Sparrow-0.6B", "--max-length", "80"]) == 0
+    assert "worker;" not in capsys.readouterr().out

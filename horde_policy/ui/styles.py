@@ -1,0 +1,72 @@
+"""How a page is set beside the theme: the wall's large type, the room's, and the board's dense head.
+
+Parts of our own stand in a shadow root, which rules from outside do not reach; a custom property does (``--grid-type``).
+"""
+
+from horde_policy.views.state import ViewState
+
+__all__ = ["BEAMER", "BOARD", "PHONE", "ROOM", "WALL", "style_of"]
+
+PHONE = """<style>
+[data-testid="stButtonGroup"] [role="toolbar"] { flex-wrap: wrap; overflow: visible; }
+</style>"""
+"""Streamlit lets a row of choices run out of a narrow screen, to be scrolled sideways; here it goes on in a second row."""
+
+BOARD = """<style>
+[data-testid="stMainBlockContainer"] [data-testid="stVerticalBlock"] { gap: 0.5rem; }
+[data-testid="stMainBlockContainer"] h1 { padding: 0 0 1rem; font-size: 1.24rem; line-height: 1.22; text-wrap: pretty; }
+[data-testid="stMainBlockContainer"] h2 { padding-top: 1.2rem; }
+.st-key-overview-offers { row-gap: 0; }
+.st-key-overview-offers a { padding-top: 0.1rem; padding-bottom: 0.1rem; }
+</style>"""
+"""The Overview's head gives way to the board: its first rows stand on the first screen."""
+
+WALL = """<style>
+html { font-size: clamp(14px, 1.15vw, 40px); }
+[data-testid="stMain"] { --shared-buttons: none; --pulse-display: flex; }
+[data-testid="stSidebar"], [data-testid="stHeader"], [data-testid="stExpandSidebarButton"] { display: none; }
+[data-testid="stMainBlockContainer"] { padding-top: 0.5rem; padding-bottom: 0.25rem; }
+[data-testid="stMainBlockContainer"] > [data-testid="stVerticalBlock"] { gap: 0.35rem; }
+[data-testid="stMainBlockContainer"] h1 { padding: 0 0 1rem; font-size: 1.36rem; line-height: 1.2; text-wrap: pretty; }
+.st-key-overview-wall { position: fixed; right: 0.6rem; top: 0.4rem; width: auto; opacity: 0.45; }
+.st-key-overview-wall:is(:hover, :focus-within) { opacity: 1; }
+</style>"""
+"""For a screen on a wall: type by the width of the screen, no controls but the way out."""
+
+BEAMER = """<style>
+html { font-size: clamp(15px, 1.6vw, 24px); }
+[data-testid="stMain"] { --grid-type: 1rem; --grid-small: 0.9rem; }
+[data-testid="stSidebarUserContent"] [data-testid="stVerticalBlock"] { gap: 0.4rem; }
+[data-testid="stSidebarUserContent"] :is(p, [data-testid="stIconMaterial"]) { font-size: 0.8rem !important; }
+[data-testid="stSidebarUserContent"] [data-testid="stPageLink-NavLink"] { padding-top: 0; padding-bottom: 0; }
+[data-testid="stMainBlockContainer"] { padding-top: 4.2rem; }
+.st-key-guide-head h1 { padding: 0; }
+@media (min-width: 641px) { .st-key-guide-steps {
+  display: grid; grid-template-rows: repeat(4, auto); grid-auto-flow: column; justify-content: start; column-gap: 2.5rem; } }
+.st-key-guide-onward { gap: 0.3rem; }
+.st-key-guide-onward h2 { padding-top: 0; }
+:is(.st-key-guide-links, .st-key-guide-onward) [data-testid="stPageLink-NavLink"] { background: transparent; }
+</style>"""
+"""For a page that is shown to a room."""
+
+ROOM = """<style>
+html { font-size: clamp(14px, 1.1vw, 21px); }
+[data-testid="stMain"] { --grid-type: 1rem; --grid-small: 0.86rem; }
+[data-testid="stMainBlockContainer"] { padding-left: 0.9rem; padding-right: 0.9rem; }
+.st-key-shared-source { min-width: 17.9rem; }
+:is(.st-key-shared-refresh, .st-key-shared-size) { min-width: 12.1rem; }
+@media (max-width: 640px) { :is(.st-key-shared-source, .st-key-shared-refresh, .st-key-shared-size) { min-width: 0; } }
+</style>"""
+"""For a real page that a step of the workshop opens: it grows with the beamer's picture, and tables are set as the text is."""
+
+
+def style_of(page: str, state: ViewState) -> str:
+    """Return the style of a page beside the one of all pages.
+
+    >>> style_of("guide", ViewState()) == PHONE + BEAMER, style_of("week", ViewState(step=5)) == PHONE + ROOM
+    (True, True)
+    """
+    if state.wall:
+        return WALL
+    own = {"guide": BEAMER, "overview": BOARD}.get(page, "")
+    return PHONE + own + (ROOM if state.step and page != "guide" else "")
