@@ -78,8 +78,9 @@ def quiet_steps(exported: Exported, times: Sequence[datetime], step: timedelta) 
     known = {_number(at, step) for at in times}
     quiet = [begun + number * step for number in range(first, last + 1) if number not in known]
     lost, sure = _lost(exported)
-    uncovered = [at for at in quiet if not sure or any(start < at + step and end > at for start, end in lost)]
-    return Quiet(step, last - first + 1, tuple(at for at in quiet if at not in set(uncovered)), tuple(uncovered))
+    uncovered = {at for at in quiet if not sure or any(start < at + step and end > at for start, end in lost)}
+    zero = tuple(at for at in quiet if at not in uncovered)
+    return Quiet(step, last - first + 1, zero, tuple(sorted(uncovered)))
 
 
 def _number(at: datetime, step: timedelta) -> int:
