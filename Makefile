@@ -37,7 +37,7 @@ types: $(VENV)/.dev
 
 # The compiled loops, once for all: every test process that finds none would compile its own at the same time.
 warm: $(VENV)/.dev
-	$(BIN)/python -c "from horde_policy.replay.engine import warm_up; warm_up()"
+	$(BIN)/python -c "from horde_policy.cli.warming import warm_all; warm_all()"
 
 unit: $(VENV)/.dev
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -q --durations=25 --durations-min=5

@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[1]
 LONGEST_START_S = 90.0
 OK = 200
 PORT_TAKEN = 1
-WARM = "from horde_policy.replay.engine import warm_up; warm_up()"
+WARM = "from horde_policy.cli.warming import warm_all; warm_all()"
 """What it compiles lies on the disk, where the dashboard finds it: tens of seconds once after an installation."""
 LOOPBACK = "127.0.0.1"
 
@@ -66,7 +66,7 @@ def main() -> int:
     parser.add_argument("--port", type=int, default=8501)
     parser.add_argument("--base-path", default="", help="the path under which a proxy serves it, e.g. horde/policy")
     parser.add_argument("--no-browser", action="store_true", help="only say where the dashboard is")
-    parser.add_argument("--warm", action="store_true", help="compile the replay engine beside, so that the first replay does not")
+    parser.add_argument("--warm", action="store_true", help="compile the loops beside, so that the first replay does not")
     options, further = parser.parse_known_args()
     command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.port", str(options.port), *further]
     base_path = f"/{options.base_path.strip('/')}" if options.base_path.strip("/") else ""

@@ -166,7 +166,8 @@ class RunBuilder:
             held = None if bins is None else [bins[place] for place in order[mask].tolist()]
             return self._compacted(sids[mask], starts[mask], times[mask], value[mask], held)
 
-        for number in range(2, min(int(nth.max()), MOST_VALUES) + 1):
+        # of the distinct alone: what equals the very first value has no place of its own
+        for number in range(2, min(int(nth[distinct].max()), MOST_VALUES) + 1):
             mask = distinct & (nth == number)
             self._further.setdefault(number, []).append(of(mask))
             self._at_odds.append((sids[mask], times[mask]))

@@ -9,6 +9,7 @@ import math
 import re
 import unicodedata
 from datetime import UTC, datetime
+from itertools import cycle
 from typing import Final
 
 from horde_policy.units import one_or_range
@@ -51,8 +52,10 @@ _UNSEEN = frozenset(
     "\u00ad\u061c\u200b\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2028\u2029\u2066\u2067\u2068\u2069\u2060\ufeff"
 )
 _MARKDOWN_PUNCTUATION = re.compile(r"([!-/:-@\[-`{-~])")
+_READ_AGAIN = re.compile(r"\\[:@]|www\\\.", re.IGNORECASE)
 _BACKTICKS = re.compile(r"`+")
 _LINK_BESIDE = re.compile(r"\[([^\]]*)\]\((?!#|[a-z]+://)[^)]*\)")
+_FENCED = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
 _PICTURE_LINE = re.compile(r"^!\[[^\]]*\]\([^)]*\)\n+", re.MULTILINE)
 
 
@@ -103,16 +106,14 @@ def code_span(name: str) -> str:
 def escape_markdown(text: str) -> str:
     r"""Return text that Streamlit's Markdown shows as it is.
 
-    Every mark of punctuation gets a backslash; a word joiner after ``:``, ``@`` and ``www`` keeps the extensions that look
-    at finished text (bare links, ``:material/…:``, emoji codes) from matching.
+    Every mark of punctuation gets a backslash; a word joiner after ``:``, ``@`` and ``www.`` keeps the extensions that look
+    at finished text (bare links, ``:material/…:``, emoji codes) from matching. Nowhere else: it goes along when a name is copied.
 
     >>> escape_markdown("**a** :red[b]").replace("\N{WORD JOINER}", "")
     '\\*\\*a\\*\\* \\:red\\[b\\]'
     """
     text = _MARKDOWN_PUNCTUATION.sub(r"\\\1", visible(text))
-    for mark in (":", "@", "."):
-        text = text.replace("\\" + mark, "\\" + mark + "\N{WORD JOINER}")
-    return text
+    return _READ_AGAIN.sub("\\g<0>\N{WORD JOINER}", text)
 
 
 def own_words(text: str) -> str:
@@ -127,13 +128,21 @@ def own_words(text: str) -> str:
 def document_markdown(text: str) -> str:
     r"""Return a page of the docs as a part of a page: no title, headings one level down, no dollar a formula.
 
-    Pictures and the addresses of other pages of the docs are left out: the app does not serve them.
+    Pictures and the addresses of other pages of the docs are left out: the app does not serve them. A block of code stays as it
+    is: there a dollar begins no formula, and a backslash would be seen.
 
+    >>> document_markdown("# Title\n\n```\n$ make run  # on $1\n```\n")
+    '```\n$ make run  # on $1\n```'
     >>> document_markdown("# Title\n\nCosts $1, [as said](x.md).\n\n![A page](images/page.png)\n\n## Part\n")
     'Costs \\$1, as said.\n\n### Part'
     """
     without = _LINK_BESIDE.sub(r"\1", _PICTURE_LINE.sub("", text.split("\n", 1)[1]))
-    return "\n".join(own_words("#" + line if line.startswith("##") else line) for line in without.strip().splitlines())
+    parts = _FENCED.split(without.strip())
+    return "".join(part if code else _headings_lowered(own_words(part)) for code, part in zip(cycle((False, True)), parts))
+
+
+def _headings_lowered(text: str) -> str:
+    return re.sub(r"^(?=##)", "#", text, flags=re.MULTILINE)
 
 
 def escape_plotly(text: str) -> str:

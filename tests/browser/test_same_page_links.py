@@ -87,7 +87,7 @@ def test_live_data_and_the_way_back_to_the_demo_stand_in_the_address(new_app: Ca
     live.click()
     until_query(tab, lambda now: now == {})
     back.wait_for()
-    assert live.count() == 0
+    live.wait_for(state="detached")
     back.click()
     until_query(tab, lambda now: now == {"source": ["demo"]})
     live.wait_for()
@@ -95,4 +95,4 @@ def test_live_data_and_the_way_back_to_the_demo_stand_in_the_address(new_app: Ca
     tab.page.go_back()
     until_query(tab, lambda now: now == {})
     back.wait_for()
-    assert live.count() == 0
+    live.wait_for(state="detached")

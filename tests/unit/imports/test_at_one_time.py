@@ -105,3 +105,16 @@ class TestSeveralValuesAtOneTime:
         imported = read_exports(exposition([*rows, (decision("free"), 600, 3), (decision("refused"), 600, 4)]))
         assert outcomes(imported) == {"free": (59, 59), "refused": (59, 59)}
         assert codes(imported) == {"conflict"}
+
+
+@pytest.mark.parametrize("twice", [0, 1, 3])
+def test_a_sample_told_twice_alike_counts_once_wherever_it_stands(twice: int) -> None:
+    rows = [(decision(outcome), 60.0 * step, 2.0 * step + 1) for outcome in ("free", "refused") for step in range(2)]
+    again = [*rows, rows[twice]]
+    assert outcomes(read_exports(exposition(again))) == outcomes(read_exports(exposition(rows)))
+
+
+def test_a_grafana_table_whose_first_moment_stands_twice_is_read() -> None:
+    name = '"horde_text_free_allowance_decisions{horde_outcome=""free""}"'
+    lines = [f'"Time",{name}', "1790000000000,1", "1790000000000,1", '1790000060000,"1,443"']
+    assert outcomes(read_exports("\r\n".join(lines).encode())) == {"free": (1442.0, 1442.0)}
