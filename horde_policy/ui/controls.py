@@ -110,6 +110,7 @@ def request_and_settings(state: ViewState) -> None:
             "Context (tokens)",
             LEAST_CONTEXT_TOKENS,
             MOST_CONTEXT_TOKENS,
+            value=None,  # else one that is cleared is the least
             step=1,
             key="shared.context",
             help=gloss("context") + " Never below the size.",
@@ -124,6 +125,7 @@ def request_and_settings(state: ViewState) -> None:
                 text,
                 least if whole else float(least) if setting == "wait_full_s" else 0.1,
                 MAX_LENGTH_LIMIT_TOKENS if whole else 1_000_000.0,
+                value=None,
                 step=1 if whole else 1.0,
                 format="%d" if whole else "%g",
                 key=f"shared.{setting}",
@@ -138,6 +140,12 @@ def request_and_settings(state: ViewState) -> None:
 def _apply_settings() -> None:
     base = deployment_settings()
     given = {setting: st.session_state[f"shared.{setting}"] for setting in SETTING_LABELS}
+    fields = {text: given[setting] for setting, (text, _) in SETTING_LABELS.items()}
+    fields["Context (tokens)"] = st.session_state["shared.context"]
+    empty = [text for text, value in fields.items() if value is None]
+    if empty:
+        say(f"Nothing was changed: {', '.join(empty)} was left empty.")
+        return
     try:
         settings = base.changed(**given)
     except ConfigError as error:

@@ -167,6 +167,7 @@ def _show_settings(state: ViewState) -> None:
                 label,
                 1 if whole else 0.0,
                 MAX_LENGTH_LIMIT_TOKENS if whole else 1_000_000.0,
+                value=None,  # else one that is cleared is the least
                 step=128 if whole else 10.0,
                 format="%d" if whole else "%g",
                 key=key,
@@ -178,6 +179,9 @@ def _show_settings(state: ViewState) -> None:
 
 def _try_setting(key: str, setting: str) -> None:
     state, _ = address.read_state()
+    if st.session_state[key] is None:
+        address.say(f"{SETTING_LABELS[setting][0]} stays as it is: nothing was typed.", again=key)
+        return
     try:
         tried = (state.tried or state.settings).changed(**{setting: st.session_state[key]})
     except ConfigError as error:

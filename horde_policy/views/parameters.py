@@ -3,7 +3,6 @@
 The Budget, Sweep and review pages have lists of their own. The bounds are what a page takes of an address.
 """
 
-import math
 import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -239,12 +238,14 @@ def as_written(query: Query) -> Query:
 
 
 _WHOLE = matching(r"[0-9]{1,9}", f"must be a whole number from 1 to {MAX_LENGTH_LIMIT_TOKENS}")
-_REAL = matching(r"[0-9]{1,9}(\.[0-9]{1,9})?", "must be a number of at least 0")
+DECIMALS: Final = 9
+_REAL = matching(rf"[0-9]{{1,9}}(\.[0-9]{{1,{DECIMALS}}})?", "must be a number of at least 0")
 _WHOLE_SETTINGS: Final = frozenset({"ceiling_tokens", "floor_tokens"})
 
 
 def _setting_text(value: float) -> str:
-    return str(int(value)) if math.isfinite(value) and value == int(value) else repr(float(value))
+    """Return a setting as an address takes it: never with an exponent, to nine decimals."""
+    return f"{value:.{DECIMALS}f}".rstrip("0").rstrip(".")
 
 
 def _setting(setting: str, values: Sequence[str]) -> float:

@@ -182,3 +182,21 @@ def test_hostile_names_in_a_move_stay_text(app: NewApp, hostile: str) -> None:
         for e in shown.test.get(kind)
     ]
     assert not any(name and name in text for name in names for text in markdown)
+
+
+def test_a_field_that_is_cleared_stays_as_it_was_and_the_page_says_so(app: NewApp) -> None:
+    shown = trying(app().open("model", m=FERNERY, try_floor="256"))
+    shown.test.number_input(key="model.try_floor").set_value(None).run()
+    shown.assert_well()
+    assert "stays as it is" in plain(shown.warnings[0])
+    assert shown.test.number_input(key="model.try_floor").value == 256
+    assert shown.address["try_floor"] == ["256"]
+
+
+def test_a_small_wait_is_written_as_the_address_takes_it(app: NewApp) -> None:
+    shown = trying(app().open("model", m=FERNERY))
+    shown.test.number_input(key="model.try_full_wait").set_value(0.00005).run()
+    shown.assert_well()
+    assert shown.address["try_full_wait"] == ["0.00005"]
+    assert shown.warnings == []
+    assert shown.test.number_input(key="model.try_full_wait").value == 0.00005

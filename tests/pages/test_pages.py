@@ -345,6 +345,10 @@ def test_settings_are_taken_together_or_refused_together(app: NewApp) -> None:
     shown.assert_well()
     assert shown.address == {}
     assert "must not be above" in shown.warnings[0].replace("\\", "").replace("\u2060", "")
+    shown.test.number_input(key="shared.floor_tokens").set_value(None)
+    shown.test.button(key="FormSubmitter:shared.settings-Apply").click().run()
+    assert shown.address == {}, "what is cleared is not the least"
+    assert "left empty" in shown.warnings[0]
     shown.test.number_input(key="shared.floor_tokens").set_value(256)
     shown.test.button(key="FormSubmitter:shared.settings-Apply").click().run()
     assert shown.address == {"ceiling": ["1024"], "floor": ["256"]}

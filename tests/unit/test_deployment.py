@@ -175,6 +175,14 @@ def test_a_real_prometheus_answers_every_query_of_the_board(tmp_path: Path) -> N
                 assert answer["data"]["result"], f"{query} finds nothing"
 
 
+def test_recorder_and_dashboard_have_one_store_the_environments() -> None:
+    for name in ("horde-policy.service", "horde-policy-recorder.service"):
+        unit = unit_of(DEPLOY / name)
+        assert unit["EnvironmentFile"] == ["-/etc/horde-policy/environment"]
+        assert not [command for command in unit["ExecStart"] if "--store" in command or "--history" in command]
+    assert "HORDE_POLICY_HISTORY=" in (DEPLOY / "README.md").read_text(encoding="utf-8")
+
+
 def test_the_settings_are_written_before_a_unit_is_started() -> None:
     text = (DEPLOY / "README.md").read_text(encoding="utf-8")
     assert text.index("HORDE_URL=") < text.index("systemctl enable --now")
