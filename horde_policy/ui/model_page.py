@@ -12,7 +12,7 @@ from horde_policy.ui.page import Opened, folded
 from horde_policy.ui.tables import show_grid
 from horde_policy.ui.what_if import Outcome
 from horde_policy.views import model
-from horde_policy.views.figures.model import CurvePoint, add_other_rules, add_trail, add_tried, curve_alt, fig_curve
+from horde_policy.views.figures.model import CurvePoint, add_other_rules, add_trail, add_tried, curve_alt, fig_curve, name_marks
 from horde_policy.views.figures.sizes import add_rules_over_sizes, fig_sizes, sizes_alt
 from horde_policy.views.other_rules import OtherRules, rules_explained, rules_sentence
 from horde_policy.views.parameters import MOST_NAMES
@@ -20,7 +20,16 @@ from horde_policy.views.state import ViewState
 from horde_policy.views.text import count, visible
 from horde_policy.views.what_if import way_back_sentence
 
-__all__ = ["choose_models", "show_figures", "show_refusal", "show_sentences", "show_tiles", "show_unknowns", "show_workers"]
+__all__ = [
+    "choose_models",
+    "show_figures",
+    "show_refusal",
+    "show_sentences",
+    "show_tiles",
+    "show_title",
+    "show_unknowns",
+    "show_workers",
+]
 
 
 def choose_models(state: ViewState, names: Sequence[str]) -> None:
@@ -38,6 +47,13 @@ def choose_models(state: ViewState, names: Sequence[str]) -> None:
         on_change=lambda: address.write_state(models=tuple(st.session_state[key])),
         help="A request may name several models, or none: then any model will do.",
     )
+
+
+def show_title(opened: Opened, detail: ModelDetail, found: Outcome | None) -> None:
+    """Show the page's answer, and under it what comes of what is tried, so that nobody takes the one for the other."""
+    st.title(model.answer(detail, opened.board.settings), anchor=False)
+    if found is not None:
+        st.text(f"Tried, below: {found.sentence}")
 
 
 def show_tiles(detail: ModelDetail) -> None:
@@ -62,6 +78,7 @@ def show_figures(
         if found is not None:
             tried, then_s = found.settings, None if found.then.waits is None else found.then.waits.named_s
             add_tried(figure, tried, CurvePoint(then_s, found.then.state), mode, now=(named_s, high_s))
+        name_marks(figure)
         show_figure(figure, alt=curve_alt(settings, named_s, high_s, tried=tried, then_s=then_s), key="model.curve")
     with right:
         st.header("Allowance over the size asked for", anchor=False)
@@ -82,9 +99,10 @@ def show_refusal(opened: Opened, detail: ModelDetail) -> None:
     st.header(f"What a client without kudos reads when it asks for {count(refused.max_length)} tokens", anchor=False)
     with st.container(border=True):  # what copies it stands in the fold below: Streamlit's block of code costs 0.3 s at first
         st.text(refused.decision.message)
-    gap = model.gap_sentence(refused)
-    if gap is not None:
-        st.caption(gap)
+    notes = [model.other_size_sentence(refused, detail.measure), model.gap_sentence(refused)]
+    said = " ".join(note for note in notes if note is not None)
+    if said:
+        st.caption(said)
 
 
 def show_workers(opened: Opened, detail: ModelDetail) -> None:

@@ -58,8 +58,6 @@ def show_what_if(opened: Opened, detail: ModelDetail, found: Outcome | None) -> 
     now, settings = detail.measure, opened.board.settings
     then, tried = (None, settings) if found is None else (found.then, found.settings)
     at = then or now
-    if found is not None:
-        st.text(found.sentence)
     st.text(what_if.way_back_sentence(way_back(at, tried), at, tried, tried=then is not None))
     if what_if.tries(opened.state):
         address.seed(FOLD, value=True)

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Final
 
 from horde_policy.board.detail import ModelDetail, WorkerPart
+from horde_policy.board.measure import Measure
 from horde_policy.board.moves import Loss, losses
 from horde_policy.board.pool import Fleet
 from horde_policy.policy.decision import Decision, Pool, decide
@@ -145,6 +146,17 @@ def refused_request(detail: ModelDetail, fleet: Fleet, context_tokens: int) -> R
         if decision.outcome == "refused":
             return Refused(size, decision)
     return None
+
+
+def other_size_sentence(refused: Refused, measure: Measure) -> str | None:
+    """Return why the refusal tells of another allowance than the page's head: it is that of a larger size; null if it is not."""
+    there, here = refused.decision.allowance_tokens, measure.allowance_tokens
+    if refused.max_length == measure.max_length or there == here or here is None:
+        return None
+    return (
+        f"The allowance is that of the size: at {count(refused.max_length)} tokens {count(there)} are free, "
+        f"at {count(measure.max_length)} tokens {count(here)}, as other workers could take the request."
+    )
 
 
 def gap_sentence(refused: Refused) -> str | None:

@@ -1,12 +1,9 @@
 """Why does a model give what it gives, and what would change it: the curve, its workers in or out, what moves it."""
 
-import streamlit as st
-
 from horde_policy.board.detail import model_detail
 from horde_policy.ui import model_page, one_model, past_page, probe, what_if
 from horde_policy.ui.history import find_past
 from horde_policy.ui.page import open_source, show_problems
-from horde_policy.views.model import answer
 from horde_policy.views.other_rules import other_rules
 
 opened = open_source()
@@ -18,7 +15,7 @@ rules = other_rules(fleet, opened.snapshot.performance, state.models, size, cont
 found = what_if.outcome(opened, detail)
 past = find_past(opened)
 what_if.show_left_out(opened)
-st.title(answer(detail, opened.board.settings), anchor=False)
+model_page.show_title(opened, detail, found)
 model_page.show_tiles(detail)
 one_model.show_alone(opened)
 model_page.show_figures(opened, detail, rules, found, past_page.trail_waits(opened, past))

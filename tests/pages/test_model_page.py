@@ -20,9 +20,8 @@ FLEET = Fleet.of(load_recorded(DEMO_FOLDER), SETTINGS)
 
 
 def text_of(shown: App) -> str:
-    return "\n".join(
-        str(getattr(element, "value", "")) for kind in ("text", "caption", "code") for element in shown.test.get(kind)
-    )
+    kinds = ("text", "caption", "code", "markdown")
+    return plain("\n".join(str(getattr(element, "value", "")) for kind in kinds for element in shown.test.get(kind)))
 
 
 def plain(text: str) -> str:
@@ -138,6 +137,13 @@ def test_what_is_tried_stays_on_its_page(app: NewApp) -> None:
     links = [link.proto.query_string for link in shown.test.get("page_link")]
     assert links
     assert not any(name in link for link in links for name in ("queue_by", "try_floor", "lost", "add"))
+
+
+def test_what_is_tried_stands_under_the_title_and_a_refusal_of_another_size_says_whose_allowance_it_tells(app: NewApp) -> None:
+    shown = app().open("model", m=FERNERY, queue_by="1000")
+    tried = next(str(part.value) for part in shown.test.text if "Tried" in str(part.value))
+    assert "the allowance falls from 2,042 to 1,415 tokens" in plain(tried)
+    assert "at 513 tokens 512 are free, at 80 tokens 2,042" in text_of(shown)
 
 
 @pytest.mark.parametrize("folder", ["snapshot", "calm-snapshot", "fresh-server", "later-nearly-everyone-gone"])

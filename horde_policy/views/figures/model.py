@@ -23,7 +23,7 @@ from horde_policy.views.figures.style import (
 )
 from horde_policy.views.text import seconds, tokens
 
-__all__ = ["CurvePoint", "add_other_rules", "add_trail", "add_tried", "curve_alt", "fig_curve"]
+__all__ = ["CurvePoint", "add_other_rules", "add_trail", "add_tried", "curve_alt", "fig_curve", "name_marks"]
 
 ROOM_ABOVE = 1.28
 """The axis of the allowance ends at so many times the ceiling: the labels of the point and of the marks stand there."""
@@ -38,7 +38,8 @@ class CurvePoint:
 
 
 NOW, THEN, AT_WORST = "now", "then", "at worst"
-"""What the points and the thick part are called, in the figure and in its legend."""
+RANGE, TRAIL = f"low to {AT_WORST}", "over the range"
+"""What the points, the thick part and the rings are called, in the figure and in its legend."""
 
 WIDEST_AXIS = 2.0
 """The axis of the wait ends at so many times the floor wait; what lies beyond is marked at the edge."""
@@ -135,7 +136,7 @@ def _draw_range(figure: go.Figure, settings: AllowanceSettings, low_s: float, hi
         x=waits,
         y=allowances,
         mode="lines",
-        name=f"low to {AT_WORST}",
+        name=RANGE,
         line={"color": ACCENT[mode], "width": 9},
         opacity=0.45,
         hoverinfo="skip",
@@ -198,7 +199,7 @@ def add_trail(figure: go.Figure, settings: AllowanceSettings, waits_s: Sequence[
         x=[min(wait, end_s) for wait in known],
         y=[free_output_allowance(wait, settings) for wait in known],
         mode="markers",
-        name="over the range",
+        name=TRAIL,
         showlegend=False,
         marker={"size": 7, "symbol": "circle-open", "color": ACCENT[mode], "line": {"width": 1.2}},
         opacity=0.4,
@@ -269,11 +270,28 @@ def _tell_apart(figure: go.Figure, mode: Mode, now: tuple[float | None, float | 
     if NOW in points and named_s is not None:
         told[NOW] = f"{NOW}: {tokens(points[NOW].y[0])} tokens at {seconds(named_s)}"
     if worst_s is not None:
-        told[f"low to {AT_WORST}"] = f"low to {AT_WORST}, {seconds(worst_s)}"
+        told[RANGE] = f"{RANGE}, {seconds(worst_s)}"
     for trace in figure.data:
         if trace.name in told:
             trace.update(name=told[trace.name], showlegend=True)
     legend_below(figure)
+
+
+def name_marks(figure: go.Figure) -> None:
+    """Name in the legend what has no words beside it: the thick part of the curve, and the rings of the range.
+
+    >>> figure = fig_curve(AllowanceSettings(), state="full", low_s=0.0, named_s=10.0, high_s=90.0, mode="light")
+    >>> add_trail(figure, AllowanceSettings(), [200.0, 20.0], "light")
+    >>> name_marks(figure)
+    >>> [trace.name for trace in figure.data if trace.showlegend]
+    ['low to at worst', 'over the range']
+    """
+    named = [trace for trace in figure.data if trace.name.startswith((RANGE, TRAIL)) and len(trace.x)]
+    if named and not figure.layout.showlegend:
+        figure.update_traces(showlegend=False)
+        legend_below(figure)
+    for trace in named:
+        trace.showlegend = True
 
 
 def add_other_rules(figure: go.Figure, old_tokens: int | None, jobs_tokens: int | None, mode: Mode) -> None:
