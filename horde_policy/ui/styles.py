@@ -53,6 +53,8 @@ ROOM = """<style>
 html { font-size: clamp(14px, 1.1vw, 21px); }
 [data-testid="stMain"] { --grid-type: 1rem; --grid-small: 0.86rem; }
 [data-testid="stMainBlockContainer"] { padding-left: 0.9rem; padding-right: 0.9rem; }
+:is(.js-plotly-plot, #js-plotly-tester) :is(.annotation-text, .legendtext) {
+  font-size: max(12px, 0.8rem) !important; }
 .st-key-shared-source { min-width: 17.9rem; }
 :is(.st-key-shared-refresh, .st-key-shared-size) { min-width: 12.1rem; }
 @media (max-width: 640px) { :is(.st-key-shared-source, .st-key-shared-refresh, .st-key-shared-size) { min-width: 0; } }
