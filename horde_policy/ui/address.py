@@ -6,6 +6,7 @@ that move cannot reset a choice (T7), and nothing in the URL can stop a page.
 """
 
 import os
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -158,11 +159,11 @@ def run_again(*, settled: bool = False) -> NoReturn:
     st.rerun()
 
 
-def say(text: str, *, again: str | None = None) -> None:
-    """Leave a notice for the next run; ``again`` names a widget to be set back to what the URL says."""
+def say(text: str, *, again: str | Collection[str] = ()) -> None:
+    """Leave a notice for the next run; ``again`` names a widget, or several, to be set back to what the URL says."""
     st.session_state.setdefault(_NOTICES, []).append(text)
-    if again is not None:
-        st.session_state[_SEEDED] = [key for key in st.session_state.get(_SEEDED, []) if key != again]
+    back = {again} if isinstance(again, str) else set(again)
+    st.session_state[_SEEDED] = [key for key in st.session_state.get(_SEEDED, []) if key not in back]
 
 
 def take_notices() -> list[str]:

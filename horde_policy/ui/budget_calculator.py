@@ -14,6 +14,7 @@ from horde_policy.errors import InputError, MissingPriceError
 from horde_policy.sources.demo import BUNDLED_FOLDER
 from horde_policy.ui.address import seed
 from horde_policy.ui.budget_controls import write_budget
+from horde_policy.ui.fields import number_field
 from horde_policy.ui.tables import show_grid
 from horde_policy.views import budget_words as words
 from horde_policy.views.budget_inputs import priced_model
@@ -42,7 +43,7 @@ def show_calculator(state: BudgetState, table: PriceTable | None) -> None:
             "stays in this session and is not part of the link.",
         )
         seed("budget.alike", state.alike)
-        st.number_input(
+        number_field(
             "Open at once, all like it",
             1,
             MOST_ALIKE,

@@ -11,6 +11,7 @@ from horde_policy.errors import InputError
 from horde_policy.ui import uploads
 from horde_policy.ui.address import read_state, say, seed, write_state
 from horde_policy.ui.budget_desk import PRICE_TABLES, BudgetDesk
+from horde_policy.ui.fields import left_empty, number_field
 from horde_policy.ui.replay_inputs import BUNDLED
 from horde_policy.views.budget_inputs import asks_words
 from horde_policy.views.budget_state import (
@@ -200,9 +201,9 @@ def _assumptions(state: BudgetState) -> None:
     ):
         st.caption("Public traces do not say how long an answer took, nor how far an input estimate was off.")
         seed("budget.pace", state.pace_tok_per_s)
-        st.number_input("Output comes at (tok/s)", 0.1, 100_000.0, step=1.0, key="budget.pace", format="%g")
+        number_field("Output comes at (tok/s)", 0.1, 100_000.0, step=1.0, key="budget.pace", format="%g")
         seed("budget.input", state.input_ratio)
-        st.number_input(
+        number_field(
             "Real input tokens to one estimated",
             0.01,
             100.0,
@@ -218,6 +219,8 @@ def _assumptions(state: BudgetState) -> None:
 
 def _apply_assumptions() -> None:
     given = st.session_state
+    if left_empty({"budget.pace": "Output comes at (tok/s)", "budget.input": "Real input tokens to one estimated"}):
+        return
     try:
         zone = zone_from_text(str(given["budget.zone"]))
     except InputError as error:

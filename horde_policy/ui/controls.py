@@ -11,6 +11,7 @@ import streamlit as st
 from horde_policy.board.rows import STRIP_SIZES_TOKENS
 from horde_policy.errors import ConfigError, InputError
 from horde_policy.ui.address import deployment_settings, say, seed, write_state
+from horde_policy.ui.fields import left_empty, number_field
 from horde_policy.units import MAX_LENGTH_LIMIT_TOKENS
 from horde_policy.views.parameters import (
     LEAST_CONTEXT_TOKENS,
@@ -106,11 +107,10 @@ def request_and_settings(state: ViewState) -> None:
     with st.popover(label, icon=":material/tune:", key="shared.tune"), st.form("shared.settings", border=False):
         st.markdown("**What a request asks for**")
         seed("shared.context", state.max_context_tokens)
-        st.number_input(
+        number_field(
             "Context (tokens)",
             LEAST_CONTEXT_TOKENS,
             MOST_CONTEXT_TOKENS,
-            value=None,  # else one that is cleared is the least
             step=1,
             key="shared.context",
             help=gloss("context") + " Never below the size.",
@@ -121,11 +121,10 @@ def request_and_settings(state: ViewState) -> None:
             value = getattr(state.settings, setting)
             seed(f"shared.{setting}", int(value) if whole else float(value))
             least = 1 if setting != "wait_full_s" else 0
-            st.number_input(
+            number_field(
                 text,
                 least if whole else float(least) if setting == "wait_full_s" else 0.1,
                 MAX_LENGTH_LIMIT_TOKENS if whole else 1_000_000.0,
-                value=None,
                 step=1 if whole else 1.0,
                 format="%d" if whole else "%g",
                 key=f"shared.{setting}",
@@ -139,13 +138,10 @@ def request_and_settings(state: ViewState) -> None:
 
 def _apply_settings() -> None:
     base = deployment_settings()
-    given = {setting: st.session_state[f"shared.{setting}"] for setting in SETTING_LABELS}
-    fields = {text: given[setting] for setting, (text, _) in SETTING_LABELS.items()}
-    fields["Context (tokens)"] = st.session_state["shared.context"]
-    empty = [text for text, value in fields.items() if value is None]
-    if empty:
-        say(f"Nothing was changed: {', '.join(empty)} was left empty.")
+    fields = {f"shared.{setting}": text for setting, (text, _) in SETTING_LABELS.items()}
+    if left_empty(fields | {"shared.context": "Context (tokens)"}):
         return
+    given = {setting: st.session_state[f"shared.{setting}"] for setting in SETTING_LABELS}
     try:
         settings = base.changed(**given)
     except ConfigError as error:

@@ -8,6 +8,7 @@ import streamlit as st
 from horde_policy.errors import InputError
 from horde_policy.replay.fill import MOST_COPIES
 from horde_policy.ui.address import say, seed, write_state
+from horde_policy.ui.fields import left_empty, number_field
 from horde_policy.ui.replay_fill import show_fill
 from horde_policy.ui.replay_inputs import BUNDLED, Drawn, drawn_of
 from horde_policy.ui.replay_page import Opened
@@ -89,7 +90,7 @@ def _load(state: ViewState) -> None:
 
     with st.popover(label, icon=":material/speed:", key="replay.load"):
         seed("replay.copies", state.copies)
-        st.number_input(
+        number_field(
             "Copies superposed",
             1,
             MOST_COPIES,
@@ -143,11 +144,13 @@ def _drawn(drawn: Drawn) -> None:
         for name, label, least, most, value in fields:
             seed(f"replay.drawn.{name}", value)
             # an address may say more than the control would
-            st.number_input(label, min(least, value), max(most, value), key=f"replay.drawn.{name}")
+            number_field(label, min(least, value), max(most, value), key=f"replay.drawn.{name}")
         st.form_submit_button("Apply", type="primary", on_click=_apply_drawn)
 
 
 def _apply_drawn() -> None:
+    if left_empty({f"replay.drawn.{name}": name for name in ("workers", "models", "median", "p95", "seed")}):
+        return
     workers, models, median, p95, chosen_seed = (
         st.session_state[f"replay.drawn.{name}"] for name in ("workers", "models", "median", "p95", "seed")
     )

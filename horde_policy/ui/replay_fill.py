@@ -1,12 +1,14 @@
 """The Replay page's editor of the fill rule: what no trace records, and the map of a trace's models to the fleet's."""
 
 from collections.abc import Sequence
+from typing import Final
 
 import streamlit as st
 
 from horde_policy.errors import InputError
 from horde_policy.replay.fill_rule import CLIENT_SIZES, MAX_LENGTH_RULES, FillRule
 from horde_policy.ui.address import read_state, say, seed, write_state
+from horde_policy.ui.fields import left_empty, number_field
 from horde_policy.ui.replay_page import Opened
 from horde_policy.units import MAX_LENGTH_LIMIT_TOKENS
 from horde_policy.views.replay_state import ModelMap, map_from_text, map_text
@@ -41,7 +43,7 @@ def show_fill(opened: Opened) -> None:
         )
         _seed(state, rule)
         st.selectbox("Size asked for", MAX_LENGTH_RULES, format_func=SIZE_WORDS.__getitem__, key="replay.fill.size")
-        st.number_input("The constant (tokens)", 1, MAX_LENGTH_LIMIT_TOKENS, step=1, key="replay.fill.cap", help="Service cap.")
+        number_field("The constant (tokens)", 1, MAX_LENGTH_LIMIT_TOKENS, step=1, key="replay.fill.cap", help="Service cap.")
         sizes = "/".join(str(size) for size in CLIENT_SIZES)
         st.text_input(f"Weights of {sizes}", max_chars=80, key="replay.fill.weights", help="Client's setting.")
         offered = [name for name in MODEL_WORDS if name != "mapped" or published or rule.models == "mapped"]
@@ -56,14 +58,17 @@ def show_fill(opened: Opened) -> None:
                 "stands here at first are the models most asked for, which means nothing: say what stands for what.",
             )
         with st.container(horizontal=True):
-            for name, label in (
-                ("anonymous", "Anonymous (%)"),
-                ("shared", "Shared keys (%)"),
-                ("pay", "Can pay (%)"),
-                ("downgrade", "Allow a downgrade (%)"),
-            ):
-                st.number_input(label, 0, 100, step=1, key=f"replay.fill.{name}", width=150)
+            for name, label in SHARES.items():
+                number_field(label, 0, 100, step=1, key=f"replay.fill.{name}", width=150)
         st.form_submit_button("Apply", type="primary", on_click=_apply)
+
+
+SHARES: Final = {
+    "anonymous": "Anonymous (%)",
+    "shared": "Shared keys (%)",
+    "pay": "Can pay (%)",
+    "downgrade": "Allow a downgrade (%)",
+}
 
 
 def _seed(state: ViewState, rule: FillRule) -> None:
@@ -93,6 +98,9 @@ def suggested(published: Sequence[str], most_asked: Sequence[str]) -> ModelMap:
 
 
 def _apply() -> None:
+    labels = {"replay.fill.cap": "The constant (tokens)"} | {f"replay.fill.{name}": label for name, label in SHARES.items()}
+    if left_empty(labels):
+        return
     given = {name: st.session_state[f"replay.fill.{name}"] for name in ("size", "cap", "weights", "models")}
     shares = {name: int(st.session_state[f"replay.fill.{name}"]) / 100 for name in ("anonymous", "shared", "pay", "downgrade")}
     size = str(given["size"])

@@ -1,12 +1,14 @@
 """The editor of the settings that a replay compares with the baseline: sliders that write the address."""
 
 from collections.abc import Sequence
+from typing import Final
 
 import streamlit as st
 
 from horde_policy.errors import ConfigError
 from horde_policy.settings import ReplaySettings
 from horde_policy.ui.address import read_state, say, seed, write_state
+from horde_policy.ui.fields import left_empty, number_field
 from horde_policy.units import MAX_LENGTH_LIMIT_TOKENS
 from horde_policy.views.parameters import MOST_RUNS
 from horde_policy.views.replay_runs import CLIENTS, LETTERS, RULES, Run, opened_run, run_text, runs_of, settings_words
@@ -185,15 +187,15 @@ def _further(run: Run) -> None:
             seed(f"{prefix}.{name}", value)
         st.selectbox("A refused client", list(CLIENTS), format_func=CLIENTS.__getitem__, key=f"{prefix}.client")
         with st.container(horizontal=True):
-            st.number_input(
+            number_field(
                 "comes back after (s)",
                 *_bounds(0.0, 1e6, settings.return_after_s),
                 format="%g",
                 key=f"{prefix}.return_after_s",
                 width=160,
             )
-            st.number_input("so many times", 0, 1000, key=f"{prefix}.return_times", width=160)
-        st.number_input(
+            number_field("so many times", 0, 1000, key=f"{prefix}.return_times", width=160)
+        number_field(
             "Assumed speed (tok/s)",
             *_bounds(0.1, 1e6, settings.assumed_speed_tok_per_s),
             format="%g",
@@ -206,13 +208,13 @@ def _further(run: Run) -> None:
             key=f"{prefix}.ahead",
         )
         st.toggle("A worker's speed counts once a thread", key=f"{prefix}.count_threads")
-        st.number_input(
+        number_field(
             "Jobs rule: floor at jobs a thread",
             *_bounds(0.1, 1e6, settings.jobs_rule_floor_per_thread),
             format="%g",
             key=f"{prefix}.jobs_rule_floor_per_thread",
         )
-        st.number_input(
+        number_field(
             "A waiting request lives (s)", *_bounds(1.0, 1e7, settings.request_ttl_s), format="%g", key=f"{prefix}.request_ttl_s"
         )
         st.number_input(
@@ -226,10 +228,22 @@ def _further(run: Run) -> None:
         st.form_submit_button("Apply", type="primary", on_click=_apply, args=(letter, tuple(values)))
 
 
+NUMBERS: Final = {
+    "return_after_s": "comes back after (s)",
+    "return_times": "so many times",
+    "assumed_speed_tok_per_s": "Assumed speed (tok/s)",
+    "jobs_rule_floor_per_thread": "Jobs rule: floor at jobs a thread",
+    "request_ttl_s": "A waiting request lives (s)",
+}
+"""The fields that must hold a number, with their labels; the job's time limit may be none."""
+
+
 def _bounds(least: float, most: float, value: float | None) -> tuple[float, float]:
     """Return a control's limits, widened to hold what an address says."""
     return (least, most) if value is None else (min(least, float(value)), max(most, float(value)))
 
 
 def _apply(letter: str, names: tuple[str, ...]) -> None:
+    if left_empty({f"replay.{letter}.{name}": label for name, label in NUMBERS.items()}):
+        return
     _change(letter, "", **{name: st.session_state[f"replay.{letter}.{name}"] for name in names})

@@ -6,6 +6,7 @@ from horde_policy.errors import InputError
 from horde_policy.imports.trace_frame import Trace
 from horde_policy.ui import reading, uploads
 from horde_policy.ui.address import read_state, run_again, say, seed, write_state
+from horde_policy.ui.fields import number_field
 from horde_policy.ui.replay_desk import Desk
 from horde_policy.ui.replay_inputs import MOST_REQUESTS, fitting_hours
 from horde_policy.views.parameters import hours_from_text
@@ -48,7 +49,8 @@ def show_upload(desk: Desk) -> None:
             "RAGPulse, Qwen-Bailian and Vidur traces as published; ServeGen's rates; AI Horde's server log; or exported decision "
             "counts, in any form that the Decisions page reads, from which requests are rebuilt. Kept in memory alone.",
         )
-        st.number_input(
+        seed("replay.segment", 0)
+        number_field(
             "Part, where a file's clock starts again (0: the file has one)",
             0,
             20,
@@ -58,7 +60,7 @@ def show_upload(desk: Desk) -> None:
             args=(desk,),
         )
         seed("replay.rebuilt-with", 1)
-        st.number_input(
+        number_field(
             "Seed, where requests are rebuilt from counts or drawn from ServeGen's rates",
             0,
             1_000_000,

@@ -14,6 +14,7 @@ from horde_policy.review.quiet import quiet_hours
 from horde_policy.review.whatif import what_if
 from horde_policy.ui import address
 from horde_policy.ui.charts import show_figure, theme_mode
+from horde_policy.ui.fields import number_field
 from horde_policy.ui.review_choices import drawn_span
 from horde_policy.ui.review_page import Opened, offer, show_nothing
 from horde_policy.ui.tables import show_grid
@@ -294,9 +295,7 @@ def show_what_if(opened: Opened) -> None:
         ):
             key = f"decisions.what-if-{field}"
             address.seed(key, value)
-            st.number_input(
-                label, 1, MAX_LENGTH_LIMIT_TOKENS, step=1, key=key, on_change=_try, args=(field, key, opened), width=170
-            )
+            number_field(label, 1, MAX_LENGTH_LIMIT_TOKENS, step=1, key=key, on_change=_try, args=(field, key, opened), width=170)
         st.button(
             "As it was",
             key="decisions.what-if-nothing",

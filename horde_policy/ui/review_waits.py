@@ -14,6 +14,7 @@ from horde_policy.review.waits import distribution, mean_wait, of_kind, quantile
 from horde_policy.settings import AllowanceSettings
 from horde_policy.ui import address
 from horde_policy.ui.charts import show_figure, theme_mode
+from horde_policy.ui.fields import number_field
 from horde_policy.ui.review_page import Opened, offer, show_nothing
 from horde_policy.ui.tables import show_grid
 from horde_policy.units import one_or_range
@@ -211,7 +212,7 @@ def _ask(opened: Opened) -> None:
         st.markdown("Is the share of funded waits")
         over = "waits.over"
         address.seed(over, float(state.over_s))
-        st.number_input(
+        number_field(
             "over (s)",
             0.0,
             MOST_SECONDS,
@@ -224,7 +225,7 @@ def _ask(opened: Opened) -> None:
         )
         above = "waits.above"
         address.seed(above, round(state.above * 100, 7))
-        st.number_input(
+        number_field(
             "above (%)", 0.0, 99.9, step=1.0, format="%g", key=above, on_change=_write, args=("above", above, 0.01), width=150
         )
         ratio = "waits.ratio"

@@ -11,6 +11,7 @@ from horde_policy.sweep.axes import SETTINGS
 from horde_policy.sweep.grid import parse_grid
 from horde_policy.ui import live, replay_desk, uploads
 from horde_policy.ui.address import read_state, run_again, say, seed, write_state
+from horde_policy.ui.fields import number_field
 from horde_policy.ui.replay_inputs import BUNDLED
 from horde_policy.ui.replay_upload import upload_names
 from horde_policy.ui.sweep_desk import DEMO, SweepDesk, run_key
@@ -196,7 +197,7 @@ def _what(asked: SweepAsked, sources: Mapping[str, str]) -> None:
             help="The bundled traces, and what you uploaded on the Replay page.",
         )  # fmt: skip
         seed("sweep.copies", asked.copies)
-        st.number_input(
+        number_field(
             "Copies laid over each other", 1, MOST_COPIES, step=1, key="sweep.copies", width=190,
             on_change=lambda: write_asked(copies=int(st.session_state["sweep.copies"])),
             help="What a load of 1 is: so many copies, moved by up to 45 minutes. More than one is a synthetic load.",

@@ -12,6 +12,7 @@ from horde_policy.errors import ConfigError
 from horde_policy.settings import AllowanceSettings
 from horde_policy.ui import address
 from horde_policy.ui.controls import SETTING_LABELS
+from horde_policy.ui.fields import number_field
 from horde_policy.ui.page import Opened
 from horde_policy.ui.tables import show_grid
 from horde_policy.units import MAX_LENGTH_LIMIT_TOKENS
@@ -161,25 +162,22 @@ def _show_settings(state: ViewState) -> None:
             key, value = f"model.{name}", getattr(tried, setting)
             address.seed(key, int(value) if whole else float(value))
             label, term = SETTING_LABELS[setting]
-            column.number_input(
-                label,
-                1 if whole else 0.0,
-                MAX_LENGTH_LIMIT_TOKENS if whole else 1_000_000.0,
-                value=None,  # else one that is cleared is the least
-                step=128 if whole else 10.0,
-                format="%d" if whole else "%g",
-                key=key,
-                on_change=_try_setting,
-                args=(key, setting),
-                help=GLOSSARY[term].text,
-            )
+            with column:
+                number_field(
+                    label,
+                    1 if whole else 0.0,
+                    MAX_LENGTH_LIMIT_TOKENS if whole else 1_000_000.0,
+                    step=128 if whole else 10.0,
+                    format="%d" if whole else "%g",
+                    key=key,
+                    on_change=_try_setting,
+                    args=(key, setting),
+                    help=GLOSSARY[term].text,
+                )
 
 
 def _try_setting(key: str, setting: str) -> None:
     state, _ = address.read_state()
-    if st.session_state[key] is None:
-        address.say(f"{SETTING_LABELS[setting][0]} stays as it is: nothing was typed.", again=key)
-        return
     try:
         tried = (state.tried or state.settings).changed(**{setting: st.session_state[key]})
     except ConfigError as error:

@@ -194,7 +194,7 @@ def test_a_field_that_is_cleared_stays_as_it_was_and_the_page_says_so(app: NewAp
     shown = trying(app().open("model", m=FERNERY, try_floor="256"))
     shown.test.number_input(key="model.try_floor").set_value(None).run()
     shown.assert_well()
-    assert "stays as it is" in plain(shown.warnings[0])
+    assert "Floor (tokens) stays as it is" in plain(shown.warnings[0])
     assert shown.test.number_input(key="model.try_floor").value == 256
     assert shown.address["try_floor"] == ["256"]
 

@@ -1,0 +1,52 @@
+"""A field for a number that is never taken for its least value when somebody clears it.
+
+Streamlit's own field, given a value to begin with, hands the least number it takes to the script when it is cleared. Here an
+empty field is no answer: what it held stays, and the page says so.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import streamlit as st
+
+from horde_policy.ui.address import say
+
+__all__ = ["left_empty", "number_field"]
+
+
+def number_field(
+    label: str,
+    least: float,
+    most: float,
+    *,
+    key: str,
+    on_change: Callable[..., None] | None = None,
+    args: tuple[Any, ...] = (),
+    **arguments: Any,
+) -> None:
+    """Show a field for a number, whose value was seeded; ``on_change`` is called where it holds one.
+
+    Within a form there is no ``on_change``: what is done with the form asks :func:`left_empty`.
+    """
+    if on_change is None:
+        st.number_input(label, least, most, value=None, key=key, **arguments)
+        return
+
+    def changed() -> None:
+        if st.session_state[key] is None:
+            say(f"{label} stays as it is: nothing was typed.", again=key)
+        else:
+            on_change(*args)
+
+    st.number_input(label, least, most, value=None, key=key, on_change=changed, **arguments)
+
+
+def left_empty(labels: Mapping[str, str]) -> bool:
+    """Return whether one of a form's fields, by key, holds no number; it is then said, and what that one held comes back.
+
+    What was typed into the others stays typed.
+    """
+    empty = {key: label for key, label in labels.items() if st.session_state[key] is None}
+    if empty:
+        say(f"Nothing was changed: {', '.join(empty.values())} was left empty.", again=empty)
+    return bool(empty)
