@@ -255,7 +255,9 @@ def _funded(material: Material) -> Content:
                 unit="%",
                 sub="as far as counts tell",
             ),
-            tile("Funded by registered accounts", count(held.funded.high), sub=f"of {count(registered.total.high)} registered"),
+            tile(
+                "Funded by registered accounts", count(held.funded.high), sub=f"of {count(held.by_decisions.total.high)} admitted"
+            ),
         ),
         (told.sentence, *told.details[:3]),
     )

@@ -209,7 +209,7 @@ def fig_waits(runs: Runs, *, requester: str | None, outcome: str | None, mode: M
     figure.update_layout(margin={"t": 24 + MARK_ROW_PX * max(1, len(marks) - 1)})
     legend_below(figure)
     figure.update_xaxes(title={"text": "queue wait (s)"}, range=[0, BIN_S * LAST_BIN])
-    share_axis(figure.layout.yaxis, "share started within it", [0, 103])
+    share_axis(figure.layout.yaxis, "share of the admitted started within it", [0, 103])
     return figure
 
 

@@ -148,7 +148,14 @@ def test_registered_waits_are_counted_from_their_histogram(contents: list[Conten
         for r in exported.decisions.iter_rows(named=True)
         if r["outcome"] == "funded" and r["requester"] == "registered"
     )
-    check_said(contents[5], f"{100 * over / total:.1f}", f"{total:,.0f}", f"{funded:,.0f}")
+    check_said(contents[5], f"{100 * over / total:.1f}", f"{funded:,.0f}")
+    admitted = sum(
+        r["count_low"]
+        for r in exported.decisions.iter_rows(named=True)
+        if r["outcome"] != "refused" and r["requester"] == "registered"
+    )
+    assert contents[5].tiles[2]["sub"] == f"of {admitted:,.0f} admitted", "the refused are registered decisions, too"
+    assert f"Of their admitted decisions {100 * (1 - funded / admitted):.1f} % held none" in " ".join(contents[5].sentences)
 
 
 def test_another_floor_keeps_every_order(contents: list[Content]) -> None:
