@@ -186,7 +186,7 @@ def _refused(finding: Finding) -> _Text:
 
 def _downgraded(finding: Finding) -> _Text:
     share = _share(finding)
-    return f"{share_text(share)} were lowered to the allowance in place of a refusal: {bounds_text(share.part)}.", ()
+    return f"{share_text(share)} were downgraded, to the allowance in place of a refusal: {bounds_text(share.part)}.", ()
 
 
 def _allowance_moves(finding: Finding) -> _Text:

@@ -62,15 +62,15 @@ RUN_DASHES: Final = ("dot", "solid", "dash", "dashdot", "longdash")
 CHANGE_COLOURS: Final[dict[Mode, dict[str, str]]] = {
     "light": {
         "now served": "#0c6b5a", "more tokens": "#159c85", "now free": "#3f74d8", "sooner": "#5f7391",
-        "later": "#9a5f00", "now paid": "#c1661c", "fewer tokens": "#a8261b", "no longer served": "#6e120a",
+        "later": "#9a5f00", "now funded": "#c1661c", "fewer tokens": "#a8261b", "no longer served": "#6e120a",
     },
     "dark": {
         "now served": "#3fb6a0", "more tokens": "#1f8f7c", "now free": "#6f9ff2", "sooner": "#7b90ad",
-        "later": "#d39a2c", "now paid": "#e59a5c", "fewer tokens": "#ffab9a", "no longer served": "#ffc4b8",
+        "later": "#d39a2c", "now funded": "#e59a5c", "fewer tokens": "#ffab9a", "no longer served": "#ffc4b8",
     },
 }  # fmt: skip
 CHANGE_PATTERNS: Final = {"now served": "", "more tokens": "/", "now free": ".", "sooner": "-"} | {
-    "no longer served": "", "fewer tokens": "/", "now paid": ".", "later": "-"
+    "no longer served": "", "fewer tokens": "/", "now funded": ".", "later": "-"
 }  # fmt: skip
 
 Runs = Sequence[tuple[Run, Scored]]

@@ -104,7 +104,7 @@ def fig_distributions(distributions: Mapping[str, pl.DataFrame], settings: Allow
         shown = rows.filter(pl.col("edge_s") <= end)
         colour = LINE_COLOURS[mode][place % len(DASHES)]
         rest = 1 - float(shown["share_low"].to_list()[-1]) if shown.height else 1.0
-        longer = f", {ratio(rest)} longer than {seconds(end)}" if rest > 0.0005 else ""
+        longer = f", {ratio(rest)} longer than {end:,.0f} s" if rest > 0.0005 else ""
         middle = [(low + high) * 50 for low, high in shown.select("share_low", "share_high").iter_rows()]
         figure.add_scatter(
             x=[place_of(edge) for edge in shown["edge_s"].to_list()],
