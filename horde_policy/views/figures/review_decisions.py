@@ -18,6 +18,7 @@ from horde_policy.views.figures.style import (
     FAINT,
     OUTCOME_PATTERNS,
     OUTCOMES,
+    SERIES,
     STATE_COLOURS,
     SURFACES,
     TEXT,
@@ -30,12 +31,6 @@ from horde_policy.views.review_words import DIMENSION_WORDS, share_range_text, s
 from horde_policy.views.text import count, escape_plotly
 
 __all__ = ["fig_bars", "fig_comparison", "fig_over_time", "fig_size_grid", "grid_alt", "longest_bar", "split_alt"]
-
-SEQUENCES: Final[dict[Mode, tuple[str, ...]]] = {
-    "light": ("#159c85", "#3f74d8", "#7d4d00", "#6e120a", "#5f7391", "#56103f"),
-    "dark": ("#1f8f7c", "#6f9ff2", "#e2ab3f", "#ffc4b8", "#7b90ad", "#ffd9ee"),
-}
-"""Colours of words that are no outcomes; a pattern tells them apart too."""
 
 SIZE_COLOURS: Final[dict[Mode, tuple[str, ...]]] = {
     "light": ("#0b2559", "#1d479f", "#3364c6", "#5580d6", "#7497d6"),
@@ -65,7 +60,7 @@ def colour_of(dimension: str, word: object, mode: Mode) -> tuple[str, str]:
     place = WORDS[dimension].index(word) if dimension in WORDS else 0
     if dimension in ("requested_size", "allowance_size"):
         return SIZE_COLOURS[mode][place], SIZE_PATTERNS[place]
-    return SEQUENCES[mode][place % len(SEQUENCES[mode])], PATTERNS[place % len(PATTERNS)]
+    return SERIES[mode][place % len(SERIES[mode])], PATTERNS[place % len(PATTERNS)]
 
 
 def fill_pattern(shape: str, mode: Mode) -> dict[str, Any]:
@@ -254,6 +249,7 @@ def fig_bars(cells: pl.DataFrame, rows: str, colour: str, mode: Mode, *, shares:
             if told
             else None,
             textposition="outside",
+            outsidetextfont={"color": TEXT[mode], "size": 12},
             cliponaxis=False,
             customdata=[(row[rows], word, _hover(row)) for row in own.iter_rows(named=True)],
             hovertemplate="%{customdata[2]}<extra></extra>",

@@ -7,12 +7,17 @@ from pathlib import Path
 
 import pytest
 
+from horde_policy.frames.decisions import REQUESTERS
 from horde_policy.settings import AllowanceSettings
 from horde_policy.ui.styles import CHOOSERS_PX, ROOM
+from horde_policy.views.figures.budget import EARLY
+from horde_policy.views.figures.replay import CHANGE_COLOURS
+from horde_policy.views.figures.review_decisions import colour_of
 from horde_policy.views.figures.style import (
     FAINT,
     OUTCOME_PATTERNS,
     OUTCOMES,
+    SERIES,
     STATE_COLOURS,
     SURFACES,
     TEXT,
@@ -140,6 +145,18 @@ def test_every_figures_legend_is_the_one_below_the_plot() -> None:
     legend_below(figure)
     assert (figure.layout.legend.yref, figure.layout.legend.y, figure.layout.legend.yanchor) == ("container", 0, "bottom")
     assert figure.layout.height > 200
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_only_an_outcome_has_an_outcomes_colour(mode: Mode) -> None:
+    changes = {word: colour for word, colour in CHANGE_COLOURS[mode].items() if word not in ("now free", "now funded")}
+    others = {*SERIES[mode], *changes.values(), EARLY[mode], *(colour_of("requester", who, mode)[0] for who in REQUESTERS)}
+    assert not others & {*OUTCOMES[mode].values()}
+    assert CHANGE_COLOURS[mode]["now funded"] == OUTCOMES[mode]["funded"]
+    assert CHANGE_COLOURS[mode]["now free"] == OUTCOMES[mode]["free"]
+    assert len(set(CHANGE_COLOURS[mode].values())) == len(CHANGE_COLOURS[mode])
+    for colour in others:
+        assert all(contrast(colour, surface) >= 3 for surface in SURFACES[mode]), colour
 
 
 def test_choosers_grow_with_the_type_of_a_page_shown_to_a_room() -> None:
