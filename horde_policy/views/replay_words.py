@@ -153,7 +153,7 @@ OVERLAPPING: Final = (
     "do takes the size or context. Expired: of the admitted, no worker took it within its time. "
     f"Over {JOB_TIME_LIMIT_S:.0f} s: of the admitted, its job timed out or ran longer than the {JOB_TIME_LIMIT_S:.0f} s that "
     "AI Horde gives a job. The two waits are of the requests that started: the others have none. "
-    "0 % is none at all; 0.0 % is fewer than 1 in 2,000."
+    "0 % is none and 100 % all; 0.0 % is fewer than 1 in 2,000, and 100.0 % lacks as few."
 )
 """What stands below the runs side by side: which of their columns overlap, and what these count."""
 
