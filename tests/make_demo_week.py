@@ -60,10 +60,10 @@ EVERY = timedelta(minutes=30)
 RESTART = timedelta(days=3, hours=9, minutes=7)
 """When the first process is stopped, exports for the last time and starts again from zero."""
 
-TITLE = f"Demo week: real arrivals (RAGPulse) laid over themselves {COPIES} times and replayed through the rule"
+TITLE = "Demo week: real arrivals (RAGPulse), replayed"
 ABOUT = (
-    "The arrivals are those of a public trace; workers, requesters, sizes and means are made up, and every figure is a replay's. "
-    "See README.md."
+    f"The arrivals are those of a public trace, laid over themselves {COPIES} times; workers, requesters, sizes and means are "
+    "made up, and every figure is a replay's. See README.md."
 )
 
 _SDK = "opentelemetry.sdk.metrics._internal."

@@ -14,7 +14,7 @@ from horde_policy.units import MICROSECONDS_PER_S
 __all__ = ["CHANGE", "GAINS", "LOSSES", "changes", "comparison"]
 
 GAINS = ("now served", "more tokens", "now free", "sooner")
-LOSSES = ("no longer served", "fewer tokens", "now paid", "later")
+LOSSES = ("no longer served", "fewer tokens", "now funded", "later")
 CHANGE = pl.Enum([*GAINS, "same", *reversed(LOSSES)])
 """How a request fares against the baseline, the first that holds, best first."""
 
@@ -82,7 +82,7 @@ def changes(baseline: pl.DataFrame, other: pl.DataFrame, *, notable_s: float = N
         .when(tokens_more > 0).then(pl.lit("more tokens"))
         .when(tokens_more < 0).then(pl.lit("fewer tokens"))
         .when(pl.col("paid") & ~pl.col("paid_now")).then(pl.lit("now free"))
-        .when(pl.col("paid_now") & ~pl.col("paid")).then(pl.lit("now paid"))
+        .when(pl.col("paid_now") & ~pl.col("paid")).then(pl.lit("now funded"))
         .when(answer_more <= -notable_s).then(pl.lit("sooner"))
         .when(answer_more >= notable_s).then(pl.lit("later"))
         .otherwise(pl.lit("same"))

@@ -225,6 +225,7 @@ def show_figures(opened: Opened, result: Replayed) -> None:
             alt=figures.waits_alt(scores, requester),
             key="replay.waits",
         )
+        st.caption(words.OF_ADMITTED)
         st.header("The allowance over time", anchor=False)
         model = _model(scores, asked.model)
         dated = bool(result.inputs.traffic.stamp["dated"])
@@ -330,8 +331,13 @@ def show_details(opened: Opened, result: Replayed) -> None:
     if agreement:
         st.header("Recorded and replayed outcomes", anchor=False)
         show_grid(words.AGREEMENT_COLUMNS, agreement, key="replay.agreement", alt="Recorded against replayed outcomes, by run")
-    with st.expander("Queue waits by requester and outcome", icon=":material/hourglass_empty:"):
-        show_grid(words.WAIT_COLUMNS, words.wait_rows(result.scores), key="replay.waits-table", alt="Queue waits by run")
+    with st.expander("Queue waits of the requests that started, by requester and outcome", icon=":material/hourglass_empty:"):
+        show_grid(
+            words.WAIT_COLUMNS,
+            words.wait_rows(result.scores),
+            key="replay.waits-table",
+            alt="Queue waits of started requests by run",
+        )
     with st.expander("Admitted and not finished", icon=":material/timer_off:"):
         st.caption("Expired: no worker took it within its time. Over 150 s: what the server's limit of a job would have ended.")
         show_grid(

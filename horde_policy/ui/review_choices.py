@@ -17,7 +17,7 @@ from horde_policy.ui import reading, review_library, uploads
 from horde_policy.ui.address import read_review, run_again, say, seed, write_review
 from horde_policy.views import review_tables
 from horde_policy.views.review_state import ReviewState, range_from_text, range_text
-from horde_policy.views.review_words import DIMENSION_WORDS, word_text
+from horde_policy.views.review_words import DIMENSION_WORDS, looked_at_text, word_text
 from horde_policy.views.text import count, escape_markdown, shortened, visible
 
 __all__ = ["drawn_span", "show_choices", "show_failed_upload", "show_upload_read"]
@@ -145,9 +145,8 @@ def drawn_span(ends: object) -> TimeRange | None:
 
 
 def _looked_at(state: ReviewState) -> None:
-    kept = sum(bool(getattr(state, dimension)) for dimension in WORDS)
-    label = f"Looked at: {kept} of {len(WORDS)} narrowed" if kept else "Looked at: everything"
-    with st.popover(label, icon=":material/filter_alt:", key="review.filters"):
+    narrowed = [dimension for dimension in WORDS if getattr(state, dimension)]
+    with st.popover(looked_at_text(narrowed), icon=":material/filter_alt:", key="review.filters"):
         for dimension, known in WORDS.items():
             key = f"review.only-{dimension}"
             options = [*(str(word).lower() if isinstance(word, bool) else str(word) for word in known), "none"]

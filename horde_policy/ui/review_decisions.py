@@ -65,11 +65,12 @@ def show_split(opened: Opened) -> None:
         return
     shares = bool(colour) and not one_word and bool(st.session_state[SHARES])
     parts = [(None, cells)] if not columns else [(word, part) for (word,), part in cells.group_by(columns, maintain_order=True)]
+    most = figures.longest_bar(cells, [name for name in (columns, rows) if name])
     for place, (word, part) in zip(st.columns(len(parts), gap="small"), parts, strict=True):
         with place:
             if columns:
                 st.markdown(f"**{DIMENSION_WORDS[columns]}: {escape_markdown(word_text(columns, word))}**, n = {_n(part)}")
-            _show_part(opened, part, colour, (columns, word), shares=shares)
+            _show_part(opened, part, colour, (columns, word), shares=shares, most=most)
     title = "The figures as a table: counts, shares, sample sizes, intervals"
     with st.expander(title, icon=":material/table:", expanded=cells.height <= MOST_OPEN_ROWS):
         shown = cells.head(tables.MOST_ROWS)
@@ -126,7 +127,7 @@ def _write_dimension(field: str, key: str) -> None:
     address.write_review(address.read_review().changed(**{field: st.session_state[key]}))
 
 
-def _show_part(opened: Opened, part: pl.DataFrame, colour: str, column: tuple[str, object], *, shares: bool) -> None:
+def _show_part(opened: Opened, part: pl.DataFrame, colour: str, column: tuple[str, object], *, shares: bool, most: float) -> None:
     rows = opened.state.rows
     if not colour and column[0] == "outcome":
         colour = "outcome"  # a column of one outcome has its colour, as everywhere
@@ -142,7 +143,7 @@ def _show_part(opened: Opened, part: pl.DataFrame, colour: str, column: tuple[st
         for note in tables.quiet_notes(quiet):
             st.caption(note)
         return
-    figure = figures.fig_bars(part, rows, colour, mode, shares=shares)
+    figure = figures.fig_bars(part, rows, colour, mode, shares=shares, most=most)
     show_figure(figure, alt=alt, key=key, on_mark=lambda mark: _choose_words((rows, colour, column[0]), (*mark[:2], column[1])))
 
 

@@ -3,9 +3,11 @@
 Parts of our own stand in a shadow root, which rules from outside do not reach; a custom property does (``--grid-type``).
 """
 
+from typing import Final
+
 from horde_policy.views.state import ViewState
 
-__all__ = ["BEAMER", "BOARD", "PHONE", "ROOM", "WALL", "style_of"]
+__all__ = ["BEAMER", "BOARD", "CHOOSERS_PX", "PHONE", "ROOM", "WALL", "style_of"]
 
 PHONE = """<style>
 [data-testid="stButtonGroup"] [role="toolbar"] { flex-wrap: wrap; overflow: visible; }
@@ -49,15 +51,30 @@ html { font-size: clamp(15px, 1.6vw, 24px); }
 </style>"""
 """For a page that is shown to a room."""
 
-ROOM = """<style>
-html { font-size: clamp(14px, 1.1vw, 21px); }
-[data-testid="stMain"] { --grid-type: 1rem; --grid-small: 0.86rem; }
-[data-testid="stMainBlockContainer"] { padding-left: 0.9rem; padding-right: 0.9rem; }
-:is(.js-plotly-plot, #js-plotly-tester) :is(.annotation-text, .legendtext) {
-  font-size: max(12px, 0.8rem) !important; }
-.st-key-shared-source { min-width: 17.9rem; }
-:is(.st-key-shared-refresh, .st-key-shared-size) { min-width: 12.1rem; }
-@media (max-width: 640px) { :is(.st-key-shared-source, .st-key-shared-refresh, .st-key-shared-size) { min-width: 0; } }
+CHOOSERS_PX: Final = {
+    "replay.traffic": 200, "replay.hours": 145, "replay.fleet": 215, "replay.requester": 170, "replay.outcome": 170,
+    "replay.model": 320,
+    "budget.requests": 200, "budget.asks": 215, "budget.prices": 190, "budget.model": 120, "budget.limit": 120,
+    "budget.window": 105, "budget.reserve": 140,
+    "decisions.rows": 170, "decisions.columns": 170, "decisions.colour": 170,
+}  # fmt: skip
+"""Key of a control of choices → its width at the page's own type, of 14 px."""
+
+_GROWING = "\n".join(
+    f".st-key-{key.replace('.', '-')} {{ min-width: {width_px / 14:.2f}rem; }}" for key, width_px in CHOOSERS_PX.items()
+)
+"""A width in pixels would stay as the type grows, and cut what is chosen off."""
+
+ROOM = f"""<style>
+html {{ font-size: clamp(14px, 1.1vw, 21px); }}
+[data-testid="stMain"] {{ --grid-type: 1rem; --grid-small: 0.86rem; }}
+[data-testid="stMainBlockContainer"] {{ padding-left: 0.9rem; padding-right: 0.9rem; }}
+:is(.js-plotly-plot, #js-plotly-tester) :is(.annotation-text, .legendtext) {{
+  font-size: max(12px, 0.8rem) !important; }}
+.st-key-shared-source {{ min-width: 17.9rem; }}
+:is(.st-key-shared-refresh, .st-key-shared-size) {{ min-width: 12.1rem; }}
+@media (min-width: 641px) {{ {_GROWING} }}
+@media (max-width: 640px) {{ :is(.st-key-shared-source, .st-key-shared-refresh, .st-key-shared-size) {{ min-width: 0; }} }}
 </style>"""
 """For a real page that a step of the workshop opens: it grows with the beamer's picture, and tables are set as the text is."""
 

@@ -20,7 +20,8 @@ from horde_policy.views.sweep_words import SETTING_WORDS, metric_words, setting_
 
 __all__ = ["show_looked_at", "show_maps", "show_parallel", "show_points", "show_settings"]
 
-TABLE_PX = 420
+TABLE_PX = 404
+"""Ends within a row, so that the list is seen to go on."""
 
 
 def _open(point: object) -> None:

@@ -186,7 +186,7 @@ def _refused(finding: Finding) -> _Text:
 
 def _downgraded(finding: Finding) -> _Text:
     share = _share(finding)
-    return f"{share_text(share)} were lowered to the allowance in place of a refusal: {bounds_text(share.part)}.", ()
+    return f"{share_text(share)} were downgraded, to the allowance in place of a refusal: {bounds_text(share.part)}.", ()
 
 
 def _allowance_moves(finding: Finding) -> _Text:
@@ -310,8 +310,8 @@ def funded_details(verdict: Verdict) -> tuple[str, ...]:
     details = [
         f"Of the funded waits {share_range_text(over.low, over.high)} were over {mark}, as far as these counts can tell; with "
         f"sampling, {share_range_text(sampling.low, sampling.high)} (95 %).",
-        f"{share_range_text(p.low, p.high)} of the registered assignments held no kudos. Of the decisions "
-        f"{share_text(p.by_decisions)} held none. {ratio_text(p.ratio)}",
+        f"{share_range_text(p.low, p.high)} of the registered assignments held no kudos. Of their admitted "
+        f"decisions {share_text(p.by_decisions)} held none. {ratio_text(p.ratio)}",
     ]
     if verdict.registered is not None:
         details.append(f"All registered waits over {mark}: {share_text(verdict.registered)}, free ones among them.")

@@ -107,6 +107,10 @@ def _wait_s(found: Measure) -> float:
     return found.waits.named_s
 
 
+def _workers(found: Measure) -> str:
+    return f"{count(found.eligible_workers)} {'worker' if found.eligible_workers == 1 else 'workers'}"
+
+
 def _point(name: str, found: Measure) -> NamedPoint:
     return NamedPoint(name, _wait_s(found), found.state)
 
@@ -190,9 +194,8 @@ def _sizes(material: Material) -> Content:
         tuple(
             tile(
                 f"Asking for {tokens(size)}",
-                tokens(m.allowance_tokens),
-                unit="tokens free",
-                sub=f"{count(m.eligible_workers)} {'worker' if m.eligible_workers == 1 else 'workers'}",
+                seconds(_wait_s(m)) if m.eligible_workers else "no worker",
+                sub=f"{tokens(m.allowance_tokens)} tokens free, {_workers(m)}",
             )
             for size, m in found.items()
         ),
@@ -201,8 +204,8 @@ def _sizes(material: Material) -> Content:
             f"{speed(small.speed_tok_per_s)} tok/s, {seconds(_wait_s(small))}.",
             f"At 1,024 tokens one of them does not take it: {speed(large.speed_tok_per_s)} tok/s are left, the same queue lasts "
             f"{seconds(_wait_s(large))}, and {tokens(large.allowance_tokens)} tokens are free.",
-            f"At 2,048 tokens no worker takes it; the allowance is the floor, {tokens(huge.allowance_tokens)}, and kudos do "
-            "not help: the request would queue, and no worker would take it.",
+            f"At 2,048 tokens no worker takes it, so it has no wait and no point on the curve; the allowance is the floor, "
+            f"{tokens(huge.allowance_tokens)}, and kudos do not help: the request would queue, and no worker would take it.",
             f"The largest free request is {tokens(small.largest_free_request_tokens)} tokens: what a worker takes and the "
             "allowance covers at that same size.",
         ),
@@ -255,7 +258,9 @@ def _funded(material: Material) -> Content:
                 unit="%",
                 sub="as far as counts tell",
             ),
-            tile("Funded by registered accounts", count(held.funded.high), sub=f"of {count(registered.total.high)} registered"),
+            tile(
+                "Funded by registered accounts", count(held.funded.high), sub=f"of {count(held.by_decisions.total.high)} admitted"
+            ),
         ),
         (told.sentence, *told.details[:3]),
     )
@@ -314,8 +319,9 @@ def _budget(material: Material) -> Content:
     return Content(
         (
             tile("Held for one request", hold),
-            tile(f"Over, at most, with {OPEN_REQUESTS} open", over, sub="if inputs are at most 1.7 × the estimate"),
-            tile("The same, all of it held", whole_over, sub=f"holds {whole_hold} each"),
+            tile(f"Over, with {OPEN_REQUESTS} open", over, sub="if inputs are at most 1.7 × the estimate"),
+            tile("Over, at most", over_full_inputs, sub="if every input fills the context window"),
+            tile("Over, all of it held", whole_over, sub=f"inputs to 1.7 ×; holds {whole_hold} each"),
         ),
         (
             f"The request on the page has {count(ask.body_bytes)} bytes and asks for {count(some.choices)} answers of up to "

@@ -14,6 +14,7 @@ __all__ = [
     "AGREEMENT_COLUMNS",
     "DIFFERENCE_COLUMNS",
     "INTRODUCTION",
+    "OF_ADMITTED",
     "OVERLAPPING",
     "RUN_COLUMNS",
     "UNFINISHED_COLUMNS",
@@ -118,8 +119,14 @@ RUN_COLUMNS: Final = (
     Column(key="downgraded", label="Downgraded", right=True, help="Lowered to the allowance, which the requester allowed."),
     Column(key="refused", label="Refused", right=True, help="Above the allowance and not payable, or no worker could serve it."),
     Column(key="given", label="Given free", unit="tokens", right=True, help="Tokens delivered without a hold."),
-    Column(key="median", label="Median wait", right=True, help="Queue wait of the requests that were started."),
-    Column(key="p95", label="95 % within", right=True, help="95 of 100 started requests waited no longer."),
+    Column(key="median", label="Median wait", unit="of the started", right=True, help="Queue wait of the requests that started."),
+    Column(
+        key="p95",
+        label="95 % within",
+        unit="of the started",
+        right=True,
+        help="95 of 100 requests that started waited no longer.",
+    ),
     Column(
         key="nobody",
         label="No worker",
@@ -145,9 +152,16 @@ OVERLAPPING: Final = (
     "requests, those for which no online worker was eligible when they came, since none serves the model, or none of those that "
     "do takes the size or context. Expired: of the admitted, no worker took it within its time. "
     f"Over {JOB_TIME_LIMIT_S:.0f} s: of the admitted, its job timed out or ran longer than the {JOB_TIME_LIMIT_S:.0f} s that "
-    "AI Horde gives a job."
+    "AI Horde gives a job. The two waits are of the requests that started: the others have none. "
+    "0 % is none and 100 % all; 0.0 % is fewer than 1 in 2,000, and 100.0 % lacks as few."
 )
 """What stands below the runs side by side: which of their columns overlap, and what these count."""
+
+OF_ADMITTED: Final = (
+    "Shares of all admitted requests. Those that never started are among them, so a line ends below 100 % by their share; the "
+    "waits in the tables are of those that started, and so shorter."
+)
+"""What stands below the figure of waits: whose shares it draws, beside those of the tables."""
 
 
 def unserved_words(requests: int, unserved_requests: int) -> str:
@@ -277,13 +291,13 @@ WAIT_COLUMNS: Final = (
     Column(key="p50", label="Median", right=True),
     Column(key="p90", label="90 %", right=True),
     Column(key="p99", label="99 %", right=True),
-    Column(key="full", label="Within the full wait", right=True),
-    Column(key="floor", label="Within the floor wait", right=True),
+    Column(key="full", label="Within the full wait", unit="of the started", right=True),
+    Column(key="floor", label="Within the floor wait", unit="of the started", right=True),
 )
 
 
 def wait_rows(runs: Runs) -> list[Row]:
-    """Return the queue waits by run, requester and outcome."""
+    """Return the queue waits of the requests that started, by run, requester and outcome."""
     rows = []
     for run, scored in runs:
         for row in waits_table(scored):

@@ -111,7 +111,7 @@ def replay_report(
     for letter, change in changes.items():
         parts.append(f"<h2>The largest differences of {escape_html(letter)} from the baseline</h2>")
         parts.append(_table(DIFFERENCE_COLUMNS, difference_rows(change, each=10)))
-    parts += ["<h2>Queue waits</h2>", _table(WAIT_COLUMNS, wait_rows(runs))]
+    parts += ["<h2>Queue waits of the requests that started</h2>", _table(WAIT_COLUMNS, wait_rows(runs))]
     parts += ["<h2>Admitted and not finished</h2>", _table(UNFINISHED_COLUMNS, unfinished_rows(runs))]
     if agreement_rows(runs):
         parts += ["<h2>Recorded and replayed outcomes</h2>", _table(AGREEMENT_COLUMNS, agreement_rows(runs))]

@@ -1,6 +1,7 @@
 """Words and figures of the review as people read them: dimensions, sizes, shares with their interval, waits as bucket bounds."""
 
 import math
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -15,6 +16,7 @@ __all__ = [
     "DIMENSION_WORDS",
     "bounds_text",
     "interval_text",
+    "looked_at_text",
     "quantile_text",
     "quiet_text",
     "share_range_text",
@@ -55,6 +57,18 @@ def size_text(size: str | None) -> str:
     ('1,025 to 2,048', 'over 4,096', 'not exported or unknown')
     """
     return NOT_EXPORTED if size is None else _SIZE_TEXTS[size]
+
+
+def looked_at_text(narrowed: Sequence[str]) -> str:
+    """Return which dimensions what is looked at is narrowed by.
+
+    >>> looked_at_text([]), looked_at_text(["outcome"]), looked_at_text(["requester", "requested_size", "chat"])
+    ('Looked at: everything', 'Looked at: by outcome', 'Looked at: by requester and 2 more')
+    """
+    if not narrowed:
+        return "Looked at: everything"
+    more = f" and {len(narrowed) - 1} more" if len(narrowed) > 1 else ""
+    return f"Looked at: by {DIMENSION_WORDS[narrowed[0]]}{more}"
 
 
 def word_text(dimension: str, word: object) -> str:
@@ -158,6 +172,8 @@ def quantile_text(found: Quantile | None) -> str:
     ('60 s to 90 s', 'at least 60 min')
     >>> quantile_text(Quantile(0.1, 0.0, 1.0, 0.0, 1.0))
     'up to 1 s'
+    >>> quantile_text(Quantile(0.9, 450.0, 600.0, 450.0, 600.0)), quantile_text(Quantile(0.9, 600.0, 900.0, 600.0, 900.0))
+    ('450 s to 600 s', '10 min to 15 min')
     """
     if found is None:
         return NOT_REPORTED
@@ -165,7 +181,16 @@ def quantile_text(found: Quantile | None) -> str:
         return f"at least {_wait(found.low_s)}"
     if found.high_s <= 0:
         return "0 s"
-    return f"up to {_wait(found.high_s)}" if found.low_s <= 0 else one_or_range(_wait(found.low_s), _wait(found.high_s))
+    if found.low_s <= 0:
+        return f"up to {_wait(found.high_s)}"
+    if found.low_s < MINUTES_FROM_S <= found.high_s <= MOST_IN_SECONDS_S:
+        return f"{found.low_s:,.0f} s to {found.high_s:,.0f} s"
+    return one_or_range(_wait(found.low_s), _wait(found.high_s))
+
+
+MINUTES_FROM_S = 600.0
+MOST_IN_SECONDS_S = 3600.0
+"""A range that begins below ten minutes, where waits are told in seconds, ends in seconds too, up to an hour."""
 
 
 def _wait(wait_s: float) -> str:

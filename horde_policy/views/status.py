@@ -156,14 +156,16 @@ def made_of(
 
 
 def settings_text(settings: AllowanceSettings, base: AllowanceSettings) -> str:
-    """Return how the settings in the address stand to those of the deployment.
+    """Return which settings of the address differ from those of the deployment; empty where none does.
 
     >>> settings_text(AllowanceSettings(floor_tokens=256), AllowanceSettings())
     'settings changed in this link: floor_tokens 256'
+    >>> settings_text(AllowanceSettings(), AllowanceSettings())
+    ''
     """
     names = [name for name in type(settings).__dataclass_fields__ if getattr(settings, name) != getattr(base, name)]
     if not names:
-        return "settings as deployed"
+        return ""
     return "settings changed in this link: " + ", ".join(f"{name} {getattr(settings, name):g}" for name in names)
 
 

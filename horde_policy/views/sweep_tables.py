@@ -287,10 +287,11 @@ MOST_ROWS: Final = 300
 def points_key(judgement: Judgement) -> str:
     """Return how the list of all points is read."""
     there = judgement.points.height
-    listed = f"The best {count(MOST_ROWS)} of {count(there)}; the file has all" if there > MOST_ROWS else "The best first"
+    listed = f"The best {count(MOST_ROWS)} of {count(there)}; the file has all" if there > MOST_ROWS else f"All {count(there)}"
     return (
-        f"{listed}. The settings stand in the order {_order(judgement)}, those that are not varied left out. ◆ in force · "
-        f"★ proposed · ▣ looked at. A row opens its settings. On a phone each shows {' and '.join(_briefly(judgement))}."
+        f"{listed}, the best first; the list scrolls. The settings stand in the order {_order(judgement)}, those that are not "
+        "varied left out. ◆ in force · ★ proposed · ▣ looked at. A row opens its settings. On a phone each shows "
+        f"{' and '.join(_briefly(judgement))}."
     )
 
 

@@ -104,6 +104,8 @@ GLOSSARY: Final[dict[str, Term]] = {
     "outcome": Term("outcome", "What became of a request: free, funded, downgraded or refused."),
     "free": Term("free", "Served within the allowance, without a hold."),
     "funded": Term("funded", "Above the allowance, and admitted with its kudos held."),
+    "unfunded": Term("unfunded", "Of a requester who could not pay a hold: such a request is free, downgraded or refused."),
+    "p90": Term("P90", "The value that 90 of 100 do not exceed; of waits, 90 % of the requests wait no longer."),
     "downgraded": Term("downgraded", "Lowered to the allowance in place of a refusal, which the requester allowed."),
     "refused": Term("refused", "Above the allowance and not payable, or with no worker that could serve it."),
     "hold": Term("hold", "Kudos or money set aside when a request is admitted, until its real cost is known."),

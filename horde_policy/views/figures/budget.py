@@ -19,6 +19,7 @@ from horde_policy.views.figures.style import (
     FAINT,
     OUTCOME_PATTERNS,
     OUTCOMES,
+    SERIES,
     TEXT,
     Mode,
     base_figure,
@@ -48,10 +49,12 @@ DASHES: Final = ("solid", "dash", "dot", "longdash")
 PARTS: Final = (
     ("settled", "served", "free"),
     ("cut", "cut at the limit", "downgraded"),
-    ("refused_early", "refused early", "funded"),
+    ("refused_early", "refused early", "early"),
     ("refused_at_limit", "refused at the limit", "refused"),
 )
-"""Column of the summary, its words, and the outcome whose colour and pattern it has."""
+"""Column of the summary, its words, and the outcome whose colour and pattern it has; what is early has its own."""
+EARLY: Final[dict[Mode, str]] = {"light": SERIES["light"][1], "dark": SERIES["dark"][1]}
+PART_PATTERNS: Final = OUTCOME_PATTERNS | {"early": ".", "": "+"}
 LEAST_LABELLED = 0.12
 """The smallest share that is written into its bar."""
 GAP = 0.8
@@ -131,7 +134,7 @@ def fig_trade_off(summary: pl.DataFrame, reserve_tokens: int, mode: Mode) -> go.
     early = percent(row["refused_early"] / row["requests"] if row["requests"] else None for row in rows)
     first = ["" if row["first_refusal_spent_ratio"] is None else ratio(row["first_refusal_spent_ratio"]) for row in rows]
     _curve(
-        figure, rows, places, early, "refused early", colours[0], "solid", "circle", "y",
+        figure, rows, places, early, "refused early", EARLY[mode], "solid", "circle", "y",
         [f"{_share(row, 'refused_early')} of the requests refused early" + (f", the first at {at} of the limit" if at else "")
          for row, at in zip(rows, first, strict=True)],
     )  # fmt: skip
@@ -142,7 +145,7 @@ def fig_trade_off(summary: pl.DataFrame, reserve_tokens: int, mode: Mode) -> go.
     )  # fmt: skip
     over = [_usd(row["overspend_pico"]) for row in rows]
     _curve(
-        figure, rows, places, over, "really overspent", OUTCOMES[mode]["refused"], "solid", "square", "y2",
+        figure, rows, places, over, "really overspent", SERIES[mode][0], "solid", "square", "y2",
         [f"really overspent {_money(row['overspend_pico'])}" for row in rows],
     )  # fmt: skip
     _mark(figure, rows, places, reserve_tokens, mode)
@@ -221,22 +224,23 @@ def fig_outcomes(summary: pl.DataFrame, mode: Mode) -> go.Figure:
     figure = base_figure(height_px=110 + 27 * len(rows))
     places, names = _places(rows), [setting_name(row) for row in rows]
     parts = [*PARTS, *([("refused_unpriced", "no price", "")] if any(row["refused_unpriced"] for row in rows) else [])]
+    fills = OUTCOMES[mode] | {"early": EARLY[mode], "": FAINT[mode]}
     for column, words, outcome in parts:
         values = [row["admitted"] - row["cut"] if column == "settled" else row[column] for row in rows]
         if not any(values):
             continue
-        fill = OUTCOMES[mode][outcome] if outcome else FAINT[mode]
+        fill = fills[outcome]
         shares = [value / row["requests"] if row["requests"] else 0.0 for value, row in zip(values, rows, strict=True)]
         figure.add_bar(
             y=places,
             x=percent(shares),
             orientation="h",
             name=words,
-            marker={"color": fill, "pattern": patterned(fill, OUTCOME_PATTERNS.get(outcome, "+"))},
+            marker={"color": fill, "pattern": patterned(fill, PART_PATTERNS[outcome])},
             customdata=[
                 [setting_name(row), ratio(share), count(value)] for row, share, value in zip(rows, shares, values, strict=True)
             ],
-            text=[ratio(share) if share >= LEAST_LABELLED and outcome != "funded" else "" for share in shares],
+            text=[ratio(share) if share >= LEAST_LABELLED and outcome != "early" else "" for share in shares],
             textposition="inside",
             textfont={"color": text_on(fill)},
             insidetextanchor="middle",

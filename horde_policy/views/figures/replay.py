@@ -61,16 +61,18 @@ RUN_DASHES: Final = ("dot", "solid", "dash", "dashdot", "longdash")
 
 CHANGE_COLOURS: Final[dict[Mode, dict[str, str]]] = {
     "light": {
-        "now served": "#0c6b5a", "more tokens": "#159c85", "now free": "#3f74d8", "sooner": "#5f7391",
-        "later": "#9a5f00", "now paid": "#c1661c", "fewer tokens": "#a8261b", "no longer served": "#6e120a",
+        "now served": "#0c6b5a", "more tokens": "#3b4654", "now free": OUTCOMES["light"]["free"], "sooner": "#5f7391",
+        "later": "#8f7450", "now funded": OUTCOMES["light"]["funded"], "fewer tokens": "#c1661c", "no longer served": "#8a3d86",
     },
     "dark": {
-        "now served": "#3fb6a0", "more tokens": "#1f8f7c", "now free": "#6f9ff2", "sooner": "#7b90ad",
-        "later": "#d39a2c", "now paid": "#e59a5c", "fewer tokens": "#ffab9a", "no longer served": "#ffc4b8",
+        "now served": "#3fb6a0", "more tokens": "#cbd5e1", "now free": OUTCOMES["dark"]["free"], "sooner": "#7b90ad",
+        "later": "#cdb892", "now funded": OUTCOMES["dark"]["funded"], "fewer tokens": "#e59a5c", "no longer served": "#c98ac6",
     },
 }  # fmt: skip
+"""How a request fares → colour: an outcome's own for what became free or funded, and no outcome's for the rest."""
+
 CHANGE_PATTERNS: Final = {"now served": "", "more tokens": "/", "now free": ".", "sooner": "-"} | {
-    "no longer served": "", "fewer tokens": "/", "now paid": ".", "later": "-"
+    "no longer served": "", "fewer tokens": "/", "now funded": ".", "later": "-"
 }  # fmt: skip
 
 Runs = Sequence[tuple[Run, Scored]]
@@ -209,7 +211,7 @@ def fig_waits(runs: Runs, *, requester: str | None, outcome: str | None, mode: M
     figure.update_layout(margin={"t": 24 + MARK_ROW_PX * max(1, len(marks) - 1)})
     legend_below(figure)
     figure.update_xaxes(title={"text": "queue wait (s)"}, range=[0, BIN_S * LAST_BIN])
-    share_axis(figure.layout.yaxis, "share started within it", [0, 103])
+    share_axis(figure.layout.yaxis, "share of the admitted started within it", [0, 103])
     return figure
 
 

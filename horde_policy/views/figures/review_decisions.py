@@ -18,6 +18,7 @@ from horde_policy.views.figures.style import (
     FAINT,
     OUTCOME_PATTERNS,
     OUTCOMES,
+    SERIES,
     STATE_COLOURS,
     SURFACES,
     TEXT,
@@ -29,13 +30,7 @@ from horde_policy.views.figures.style import (
 from horde_policy.views.review_words import DIMENSION_WORDS, share_range_text, size_text, step_text, word_text
 from horde_policy.views.text import count, escape_plotly
 
-__all__ = ["fig_bars", "fig_comparison", "fig_over_time", "fig_size_grid", "grid_alt", "split_alt"]
-
-SEQUENCES: Final[dict[Mode, tuple[str, ...]]] = {
-    "light": ("#159c85", "#3f74d8", "#7d4d00", "#6e120a", "#5f7391", "#56103f"),
-    "dark": ("#1f8f7c", "#6f9ff2", "#e2ab3f", "#ffc4b8", "#7b90ad", "#ffd9ee"),
-}
-"""Colours of words that are no outcomes; a pattern tells them apart too."""
+__all__ = ["fig_bars", "fig_comparison", "fig_over_time", "fig_size_grid", "grid_alt", "longest_bar", "split_alt"]
 
 SIZE_COLOURS: Final[dict[Mode, tuple[str, ...]]] = {
     "light": ("#0b2559", "#1d479f", "#3364c6", "#5580d6", "#7497d6"),
@@ -65,7 +60,7 @@ def colour_of(dimension: str, word: object, mode: Mode) -> tuple[str, str]:
     place = WORDS[dimension].index(word) if dimension in WORDS else 0
     if dimension in ("requested_size", "allowance_size"):
         return SIZE_COLOURS[mode][place], SIZE_PATTERNS[place]
-    return SEQUENCES[mode][place % len(SEQUENCES[mode])], PATTERNS[place % len(PATTERNS)]
+    return SERIES[mode][place % len(SERIES[mode])], PATTERNS[place % len(PATTERNS)]
 
 
 def fill_pattern(shape: str, mode: Mode) -> dict[str, Any]:
@@ -197,7 +192,18 @@ def draw_notes(figure: go.Figure, notes: tuple[Annotation, ...], mode: Mode) -> 
         )
 
 
-def fig_bars(cells: pl.DataFrame, rows: str, colour: str, mode: Mode, *, shares: bool = True) -> go.Figure:
+def longest_bar(cells: pl.DataFrame, by: list[str]) -> float:
+    """Return the length of the longest bar of counts, for panels that are drawn to one scale; 0 without any.
+
+    >>> cells = pl.DataFrame({"requester": ["a", "a", "b"], "count_low": [1.0, 2.0, 9.0], "count_high": [3.0, 2.0, 9.0]})
+    >>> longest_bar(cells, ["requester"]), longest_bar(cells.clear(), ["requester"])
+    (9.0, 0.0)
+    """
+    bars = cells.group_by(by).agg(length=((pl.col("count_low") + pl.col("count_high")) / 2).sum())
+    return max(bars["length"].to_list(), default=0.0)
+
+
+def fig_bars(cells: pl.DataFrame, rows: str, colour: str, mode: Mode, *, shares: bool = True, most: float = 0.0) -> go.Figure:
     """Return decisions as one bar a word of ``rows``, divided by the words of ``colour``; a click gives both words.
 
     Parameters
@@ -207,13 +213,21 @@ def fig_bars(cells: pl.DataFrame, rows: str, colour: str, mode: Mode, *, shares:
         row; by ``rows`` alone where ``colour`` is empty. Rows of outcomes then have the outcomes' own colours and patterns.
     shares
         Whether bars are shares (all equally long, n at their head) or counts.
+    most
+        The longest bar of counts of all panels (:func:`longest_bar`), so that equal lengths are equal counts; 0: of this one.
+
+    Notes
+    -----
+    Bars of counts that are not divided have their count at their end.
     """
     words = _words_of(cells, rows)
     figure = base_figure(height_px=90 + 44 * max(1, len(words)) + (60 if colour else 0))
     figure.update_layout(barmode="stack", bargap=0.25)
     if colour:
         legend_below(figure)
-    for word in _words_of(cells, colour) if colour else [None]:
+    divisions = _words_of(cells, colour) if colour else [None]
+    told = len(divisions) == 1 and not (shares and colour)
+    for word in divisions:
         own = cells.filter(pl.col(colour).eq_missing(pl.lit(word))) if colour else cells
         fill, pattern = colour_of(colour, word, mode) if colour else (ACCENT[mode], "")
         middle = [
@@ -231,11 +245,19 @@ def fig_bars(cells: pl.DataFrame, rows: str, colour: str, mode: Mode, *, shares:
             orientation="h",
             name=escape_plotly(word_text(colour, word)) if colour else "decisions",
             marker=marker,
+            text=[one_or_range(count(low), count(high)) for low, high in own.select("count_low", "count_high").rows()]
+            if told
+            else None,
+            textposition="outside",
+            outsidetextfont={"color": TEXT[mode], "size": 12},
+            cliponaxis=False,
             customdata=[(row[rows], word, _hover(row)) for row in own.iter_rows(named=True)],
             hovertemplate="%{customdata[2]}<extra></extra>",
         )
     figure.update_yaxes(categoryorder="array", categoryarray=[_label(rows, word) for word in reversed(words)], type="category")
     figure.update_xaxes(title={"text": "share (%)" if shares and colour else "decisions"}, rangemode="tozero")
+    if most > 0 and not (shares and colour):
+        figure.update_xaxes(range=[0, most * (1.2 if told else 1.05)])
     figure.update_layout(dragmode=False, clickmode="event+select")
     return figure
 

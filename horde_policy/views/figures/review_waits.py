@@ -9,7 +9,7 @@ import polars as pl
 
 from horde_policy.review.bounds import FundedWaits
 from horde_policy.settings import AllowanceSettings
-from horde_policy.views.figures.style import ACCENT, FAINT, OUTCOMES, TEXT, Mode, base_figure, draw_marks, legend_below
+from horde_policy.views.figures.style import FAINT, OUTCOMES, SERIES, TEXT, Mode, base_figure, draw_marks, legend_below
 from horde_policy.views.review_words import share_range_text
 from horde_policy.views.text import escape_plotly, ratio, seconds
 
@@ -19,10 +19,6 @@ TICKS_S = (0.0, 5.0, 20.0, 120.0, 600.0, 900.0, 1200.0, 1800.0, 2700.0, 3600.0)
 LEAST_AXIS_S = 600.0
 MOST_AXIS_S = 3600.0
 
-LINE_COLOURS: Final[dict[Mode, tuple[str, ...]]] = {
-    "light": (ACCENT["light"], OUTCOMES["light"]["refused"], OUTCOMES["light"]["downgraded"], OUTCOMES["light"]["free"]),
-    "dark": (ACCENT["dark"], OUTCOMES["dark"]["refused"], OUTCOMES["dark"]["downgraded"], OUTCOMES["dark"]["free"]),
-}
 DASHES: Final = ("solid", "dash", "dot", "dashdot")
 
 
@@ -102,9 +98,9 @@ def fig_distributions(distributions: Mapping[str, pl.DataFrame], settings: Allow
         if not rows.height:
             continue
         shown = rows.filter(pl.col("edge_s") <= end)
-        colour = LINE_COLOURS[mode][place % len(DASHES)]
+        colour = SERIES[mode][place % len(SERIES[mode])]
         rest = 1 - float(shown["share_low"].to_list()[-1]) if shown.height else 1.0
-        longer = f", {ratio(rest)} longer than {seconds(end)}" if rest > 0.0005 else ""
+        longer = f", {ratio(rest)} longer than {end:,.0f} s" if rest > 0.0005 else ""
         middle = [(low + high) * 50 for low, high in shown.select("share_low", "share_high").iter_rows()]
         figure.add_scatter(
             x=[place_of(edge) for edge in shown["edge_s"].to_list()],

@@ -20,6 +20,7 @@ __all__ = [
     "OUTCOMES",
     "OUTCOME_PATTERNS",
     "PLOTLY_CONFIG",
+    "SERIES",
     "STATE_COLOURS",
     "SURFACES",
     "TEXT",
@@ -71,6 +72,12 @@ OUTCOMES: Final[dict[Mode, dict[str, str]]] = {
     "dark": {"free": "#1f8f7c", "funded": "#6f9ff2", "downgraded": "#e2ab3f", "refused": "#ffc4b8"},
 }
 """Outcome of a decision → colour, the same on every page."""
+
+SERIES: Final[dict[Mode, tuple[str, ...]]] = {
+    "light": ("#3b4654", "#8a3d86", "#c1661c", "#5f7391"),
+    "dark": ("#cbd5e1", "#c98ac6", "#e59a5c", "#9db0c9"),
+}
+"""Colours of series that are no outcomes, out of the theme's categories; a dash or a pattern tells them apart too."""
 
 OUTCOME_PATTERNS: Final[dict[str, str]] = {"free": "", "funded": ".", "downgraded": "/", "refused": "x"}
 """Outcome → Plotly fill pattern, so that a figure reads in grey."""

@@ -205,7 +205,7 @@ def test_every_kind_of_change_has_its_name() -> None:
     there = changes_of(asks, workers, strict, generous)
     back = changes_of(asks, workers, generous, strict)
     assert there["change"].to_list() == ["now served", "now free", "more tokens", "same", "same", "same", "same", "same"]
-    assert back["change"].to_list() == ["no longer served", "now paid", "fewer tokens", "same", "same", "same", "same", "same"]
+    assert back["change"].to_list() == ["no longer served", "now funded", "fewer tokens", "same", "same", "same", "same", "same"]
     assert there["tokens_more"].to_list()[:3] == [4000, 0, 2000]
     assert there["baseline_outcome"].to_list()[:3] == ["refused", "funded", "downgraded"]
 

@@ -121,6 +121,8 @@ def test_the_pool_shrinks_with_the_size(contents: list[Content]) -> None:
     for size in (80, 1024):
         wait = wait_s(SEVERAL_SIZES, size=size)
         check_said(contents[3], f"{float(pool(SEVERAL_SIZES, size=size)[1]):.1f}", f"{float(wait):.0f}", f"{allowance(wait):,}")
+    waits = [f"{float(wait_s(SEVERAL_SIZES, size=size)):.0f} s" for size in (80, 1024)]
+    assert contents[3].figures() == (*waits, "no worker"), "the step asks for the wait, so its tiles tell it"
 
 
 def test_the_week_is_counted_from_its_files(contents: list[Content]) -> None:
@@ -148,7 +150,14 @@ def test_registered_waits_are_counted_from_their_histogram(contents: list[Conten
         for r in exported.decisions.iter_rows(named=True)
         if r["outcome"] == "funded" and r["requester"] == "registered"
     )
-    check_said(contents[5], f"{100 * over / total:.1f}", f"{total:,.0f}", f"{funded:,.0f}")
+    check_said(contents[5], f"{100 * over / total:.1f}", f"{funded:,.0f}")
+    admitted = sum(
+        r["count_low"]
+        for r in exported.decisions.iter_rows(named=True)
+        if r["outcome"] != "refused" and r["requester"] == "registered"
+    )
+    assert contents[5].tiles[2]["sub"] == f"of {admitted:,.0f} admitted", "the refused are registered decisions, too"
+    assert f"Of their admitted decisions {100 * (1 - funded / admitted):.1f} % held none" in " ".join(contents[5].sentences)
 
 
 def test_another_floor_keeps_every_order(contents: list[Content]) -> None:
@@ -183,6 +192,8 @@ def test_the_bound_of_a_budget_is_that_of_the_page_that_the_step_opens(contents:
         )
         on_the_page = worst_sentences(shown, state.alike)[:2]
         check_said(contents[7], *(sentence.split("can go $")[1].split(" over")[0] for sentence in on_the_page))
+    at_most = next(tile for tile in contents[7].tiles if "at most" in str(tile["label"]))
+    assert f"{at_most['value']} if every input fills the context window" in contents[7].sentences[1], "the most is the most"
 
 
 # --- links and notes -----------------------------------------------------------------------------------------------------

@@ -19,7 +19,18 @@ from horde_policy.views.figures.style import SURFACES, Mode
 from horde_policy.views.replay_exports import ReplayStamp, figures_csv, figures_frame, requests_parquet
 from horde_policy.views.replay_results import ALL_MODELS, Compared, Scored, compared, mix_shares, scored, share_waiting_at_most
 from horde_policy.views.replay_runs import Run, run_text, runs_of, settings_words
-from horde_policy.views.replay_words import BASELINE_CELL, difference_rows, headline, leading, refused_anew_words, run_rows
+from horde_policy.views.replay_words import (
+    BASELINE_CELL,
+    OF_ADMITTED,
+    OVERLAPPING,
+    RUN_COLUMNS,
+    WAIT_COLUMNS,
+    difference_rows,
+    headline,
+    leading,
+    refused_anew_words,
+    run_rows,
+)
 from horde_policy.views.report_replay import replay_report
 
 AT = datetime(2026, 11, 29, 18, tzinfo=UTC)
@@ -95,6 +106,14 @@ def test_the_curve_of_waits_rises_to_the_share_that_started(world: World) -> Non
     assert share_waiting_at_most(world[0][1][1], outcome="refused") == []
 
 
+def test_tables_and_figure_of_waits_say_whose_waits_they_are(world: World) -> None:
+    of_started = {column.key for column in (*RUN_COLUMNS, *WAIT_COLUMNS) if column.unit == "of the started"}
+    assert of_started == {"median", "p95", "full", "floor"}
+    assert "waits are of the requests that started" in OVERLAPPING
+    assert "Those that never started are among them" in OF_ADMITTED
+    assert "admitted" in fig_waits(world[0], requester=None, outcome=None, mode="light").layout.yaxis.title.text
+
+
 def test_a_run_that_refuses_more_than_fare_worse_says_why(world: World) -> None:
     scores, changes, sent = world
     told = {letter: refused_anew_words(letter, change) for letter, change in changes.items()}
@@ -118,7 +137,7 @@ def test_the_figures_draw_what_the_runs_say(world: World, mode: Mode) -> None:
     sizes = fig_mix(scores, "requested_size", mode).data[0].y[0]
     assert "513 to 1,024" in sizes, "sizes are written as everywhere"
     waits = fig_waits(scores, requester=None, outcome=None, mode=mode)
-    assert waits.layout.yaxis.title.text == "share started within it (%)"
+    assert waits.layout.yaxis.title.text == "share of the admitted started within it (%)"
     assert [trace.name for trace in waits.data] == ["baseline", "B", "C", "D"]
     assert {note.text for note in waits.layout.annotations} == {"full wait 60 s", "floor wait 300 s"}
     allowance = fig_allowance(scores, ALL_MODELS, dated=True, mode=mode)

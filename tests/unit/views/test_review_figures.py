@@ -23,6 +23,7 @@ from horde_policy.views.figures.review_decisions import (
     fig_over_time,
     fig_size_grid,
     grid_alt,
+    longest_bar,
 )
 from horde_policy.views.figures.review_waits import distributions_alt, fig_distributions, fig_funded, funded_alt
 from horde_policy.views.figures.review_whatif import fig_gains, fig_what_if, gains, gains_alt, what_if_alt
@@ -120,6 +121,17 @@ def test_bars_are_shares_of_their_row_and_say_what_a_click_means(mode: Mode) -> 
 def test_bars_without_a_colour_are_counts() -> None:
     figure = fig_bars(decompose(WEEK.decisions, ["requester"]), "requester", "", "light")
     assert [list(trace.x) for trace in figure.data] == [decompose(WEEK.decisions, ["requester"])["count_low"].to_list()]
+
+
+def test_panels_of_counts_have_one_scale_and_their_counts_at_the_bars() -> None:
+    frame = decisions(decision(600), decision(30, requester="shared_key"), decision(20, requester="registered", chat=None))
+    cells = decompose(frame, ["requester", "chat", "outcome"])
+    most = longest_bar(cells, ["requester", "chat"])
+    panels = [fig_bars(part, "chat", "outcome", "light", shares=False, most=most) for part in cells.partition_by("requester")]
+    assert {panel.layout.xaxis.range for panel in panels} == {(0, 720.0)}
+    assert sorted(text for panel in panels for trace in panel.data for text in trace.text) == ["20", "30", "600"]
+    shares = fig_bars(cells.filter(pl.col("requester") == "shared_key"), "chat", "outcome", "light", most=most)
+    assert shares.layout.xaxis.range is None, "shares have a scale of their own"
 
 
 def test_words_that_were_not_exported_have_a_bar_too() -> None:

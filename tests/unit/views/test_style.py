@@ -7,11 +7,17 @@ from pathlib import Path
 
 import pytest
 
+from horde_policy.frames.decisions import REQUESTERS
 from horde_policy.settings import AllowanceSettings
+from horde_policy.ui.styles import CHOOSERS_PX, ROOM
+from horde_policy.views.figures.budget import EARLY
+from horde_policy.views.figures.replay import CHANGE_COLOURS
+from horde_policy.views.figures.review_decisions import colour_of
 from horde_policy.views.figures.style import (
     FAINT,
     OUTCOME_PATTERNS,
     OUTCOMES,
+    SERIES,
     STATE_COLOURS,
     SURFACES,
     TEXT,
@@ -139,3 +145,28 @@ def test_every_figures_legend_is_the_one_below_the_plot() -> None:
     legend_below(figure)
     assert (figure.layout.legend.yref, figure.layout.legend.y, figure.layout.legend.yanchor) == ("container", 0, "bottom")
     assert figure.layout.height > 200
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_only_an_outcome_has_an_outcomes_colour(mode: Mode) -> None:
+    changes = {word: colour for word, colour in CHANGE_COLOURS[mode].items() if word not in ("now free", "now funded")}
+    others = {*SERIES[mode], *changes.values(), EARLY[mode], *(colour_of("requester", who, mode)[0] for who in REQUESTERS)}
+    assert not others & {*OUTCOMES[mode].values()}
+    assert CHANGE_COLOURS[mode]["now funded"] == OUTCOMES[mode]["funded"]
+    assert CHANGE_COLOURS[mode]["now free"] == OUTCOMES[mode]["free"]
+    assert len(set(CHANGE_COLOURS[mode].values())) == len(CHANGE_COLOURS[mode])
+    for colour in others:
+        assert all(contrast(colour, surface) >= 3 for surface in SURFACES[mode]), colour
+
+
+def test_choosers_grow_with_the_type_of_a_page_shown_to_a_room() -> None:
+    fixed = {}
+    for part in ("replay_controls", "budget_controls"):
+        source = (ROOT / "horde_policy" / "ui" / f"{part}.py").read_text(encoding="utf-8")
+        for body in source.split("\ndef "):
+            keys, widths = re.findall(r'key = "([a-z.]+)"', body), re.findall(r"width=(\d+),", body)
+            fixed.update({key: int(width) for key, width in zip(keys[:1], widths[:1], strict=False)})
+    assert len(fixed) == 10
+    assert {key: width for key, width in CHOOSERS_PX.items() if key in fixed} == fixed
+    for key, width in CHOOSERS_PX.items():
+        assert f".st-key-{key.replace('.', '-')} {{ min-width: {width / 14:.2f}rem; }}" in ROOM

@@ -45,7 +45,7 @@ from horde_policy.views.sweep_form import field_texts, grid_of, grid_toml
 from horde_policy.views.sweep_link import replay_query, why_not
 from horde_policy.views.sweep_results import blocks_of, default_axes, heat_of, levels_of, named_points
 from horde_policy.views.sweep_state import DEFAULT_GRID, SWEEP_NAMES, SweepAsked, parse_sweep_asked
-from horde_policy.views.sweep_tables import front_words, rests_on
+from horde_policy.views.sweep_tables import front_words, points_key, rests_on
 from horde_policy.views.sweep_words import figure_words
 from tests.unit.sweep.made import made_frame
 
@@ -411,6 +411,10 @@ def test_settings_are_named_best_first_and_marked(judged: Judgement) -> None:
 
 
 # --- links and files -----------------------------------------------------------------------------------------------------
+
+
+def test_the_list_of_points_says_how_long_it_is_and_that_it_goes_on(judged: Judgement) -> None:
+    assert points_key(judged).startswith(f"All {judged.points.height}, the best first; the list scrolls.")
 
 
 def test_the_replay_link_names_the_same_requests_and_settings(demo: Sweep, judged: Judgement) -> None:
