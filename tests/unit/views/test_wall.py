@@ -1,8 +1,10 @@
 """The wall's board: every model the filters leave, the worst first, each with its own figures."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
+import horde_policy
 from horde_policy.board.rows import make_board
 from horde_policy.settings import AllowanceSettings
 from horde_policy.sources.recorded import load_recorded
@@ -10,6 +12,7 @@ from horde_policy.views.state import ViewState
 from horde_policy.views.wall import wall_data, wall_rows
 from tests.unit.views.test_overview import FLOOR, FULL, NOT_KNOWN, made_of
 
+COMPONENTS = Path(horde_policy.__file__).parent / "ui" / "components"
 HOSTILE = Path(__file__).parents[2] / "data" / "hostile"
 
 
@@ -48,3 +51,15 @@ def test_hostile_names_are_made_visible() -> None:
     assert isinstance(rows, list)
     assert not any(character in row["name"] for row in rows for character in "\u202e\n\x1b")
     assert len(rows) == len(made.rows) + 1
+
+
+def test_a_state_has_one_mark_on_the_board_and_on_the_wall() -> None:
+    board = (COMPONENTS / "grid.js").read_text(encoding="utf-8")
+    wall = (COMPONENTS / "wall.css").read_text(encoding="utf-8")
+    [squares] = re.findall(r"const MARKS = \{(.*)\}", board)
+    marks = dict(re.findall(r'(\w+): "(.)"', squares))
+    assert dict(re.findall(r'\.(\w+) \.mark::before \{ content: "(.)"; \}', wall)) == marks
+    assert set(marks) == {"no_worker", "too_large", "unknown"}
+    icons = dict(re.findall(r'state === "(\w+)"\) svg\.append\(shape\("path", \{ d: "([^"]+)"', board))
+    assert icons["too_large"] == "M4 7h6", "the state's icon is a dash in its square, too"
+    assert icons["no_worker"] == "M4 4l6 6M10 4l-6 6", "and a cross"
