@@ -23,12 +23,13 @@ __all__ = [
     "board_rows",
     "export_frame",
     "pulse_tiles",
+    "queues_apart",
     "shown_rows",
     "wall_tiles",
 ]
 
 ANY_MODEL_ID: Final = "any model"
-ANY_MODEL_IS: Final = "all queues over all speeds"
+ANY_MODEL_IS: Final = "the listed queues over all speeds"
 DESCENDING_FIRST: Final = frozenset({"wait", "speed", "queued", "demand"})
 """Sorts whose first click puts the largest on top; the others put the smallest, or the worst state, there."""
 
@@ -64,7 +65,13 @@ def pulse_tiles(pulse: Pulse, status: Status, *, ticking: bool = True) -> list[d
             sub=f"of all {count(pulse.open_workers)}, {count(pulse.threads)} threads",
             help="Of all these workers, whatever size they take. " + gloss("combined_speed"),
         ),
-        tile("Queued", tokens_short(queued), unit="tokens", sub=requests, help=gloss("queued_tokens")),
+        tile(
+            "Queued",
+            tokens_short(queued),
+            unit="tokens",
+            sub=requests,
+            help=" ".join(part for part in (gloss("queued_tokens"), queues_apart(pulse)) if part),
+        ),
         tile(
             "Past minute",
             tokens_short(pulse.past_minute_tokens),
@@ -75,6 +82,18 @@ def pulse_tiles(pulse: Pulse, status: Status, *, ticking: bool = True) -> list[d
         ),
         age_tile(status, ticking=ticking),
     ]
+
+
+def queues_apart(pulse: Pulse) -> str:
+    """Return by how much the server's own total of the queue is not the sum of its list; empty where it is, or is not told."""
+    total, listed = pulse.horde_wide_tokens, pulse.listed_tokens
+    if total is None or listed is None or count(total) == count(listed):
+        return ""
+    more = f"{count(abs(total - listed))} {'more' if total > listed else 'less'}"
+    return (
+        f"The tile's queue is the server's own total, {count(total)} tokens: {more} than the queues in its list, "
+        f"{count(listed)}, which any model's row has."
+    )
 
 
 def wall_tiles(pulse: Pulse, status: Status) -> list[dict[str, object]]:
