@@ -17,6 +17,7 @@ from horde_policy.views.tiles import age_tile, tile
 from horde_policy.views.words import STATES, gloss
 
 __all__ = [
+    "SPEED_OF_ALL",
     "WORST_FIRST",
     "Shown",
     "board_columns",
@@ -30,6 +31,10 @@ __all__ = [
 
 ANY_MODEL_ID: Final = "any model"
 ANY_MODEL_IS: Final = "the listed queues over all speeds"
+SPEED_OF_ALL: Final = (
+    "The measured speeds of all these workers added up, whatever size they take; at a size only those count that take it. "
+    + gloss("assumed_speed")
+)
 DESCENDING_FIRST: Final = frozenset({"wait", "speed", "queued", "demand"})
 """Sorts whose first click puts the largest on top; the others put the smallest, or the worst state, there."""
 
@@ -45,7 +50,8 @@ def pulse_tiles(pulse: Pulse, status: Status, *, ticking: bool = True) -> list[d
     states = ", ".join(f"{count(pulse.states[s])} {words.label}" for s, words in STATES.items() if pulse.states[s])  # type: ignore[index]
     counted = "Online, outside maintenance, owner not flagged"
     counted += f"; {count(pulse.unmeasured_workers)} of them count at the assumed speed." if pulse.unmeasured_workers else "."
-    idle = f"{count(pulse.maintenance_workers)} more in maintenance" if pulse.maintenance_workers else ""
+    idle = f"of {count(pulse.listed_workers)} listed"
+    idle += f", {count(pulse.maintenance_workers)} in maintenance" if pulse.maintenance_workers else ""
     queued = pulse.horde_wide_tokens if pulse.horde_wide_tokens is not None else pulse.listed_tokens
     requests = "" if pulse.queued_text_requests is None else f"{count(pulse.queued_text_requests)} requests"
     drain = "" if not pulse.drain_s else f"clears the queue in {seconds(pulse.drain_s)}"
@@ -59,11 +65,11 @@ def pulse_tiles(pulse: Pulse, status: Status, *, ticking: bool = True) -> list[d
         ),
         tile("Workers", count(pulse.open_workers), sub=idle, help=counted),
         tile(
-            "Combined speed",
+            "Speed of all",
             speed(pulse.speed_tok_per_s),
             unit="tok/s",
-            sub=f"of all {count(pulse.open_workers)}, {count(pulse.threads)} threads",
-            help="Of all these workers, whatever size they take. " + gloss("combined_speed"),
+            sub=f"{count(pulse.open_workers)} workers, {count(pulse.threads)} threads",
+            help=SPEED_OF_ALL,
         ),
         tile(
             "Queued",

@@ -89,7 +89,10 @@ GLOSSARY: Final[dict[str, Term]] = {
     "combined_speed": Term(
         "combined speed",
         "The measured speeds of the eligible workers, added up. A worker that has completed no job counts as assumed speed.",
-        beside=(("Speed", "in a row of a model the combined speed, in a row of a worker its own"),),
+        beside=(
+            ("Speed", "in a row of a model the combined speed, in a row of a worker its own"),
+            ("Speed of all", "of every worker that takes requests, whatever size it takes"),
+        ),
     ),
     "assumed_speed": Term(
         "assumed speed",
@@ -162,7 +165,7 @@ GLOSSARY: Final[dict[str, Term]] = {
         also=("Single points of failure",),
         beside=(
             ("Carries alone", "how many models a worker carries so"),
-            ("The fastest alone", "the fastest worker's part of the combined speed"),
+            ("The fastest alone", "the fastest worker's part of the speed of all"),
             ("Its only eligible worker", "that worker"),
             ("Without it", "the allowance if that worker left"),
             ("Left waiting", "the tokens queued for the model"),

@@ -228,7 +228,7 @@ def test_totals_that_are_not_reported_leave_their_tiles_empty_and_without_a_unit
     assert (tiles["Queued"]["value"], tiles["Queued"]["unit"]) == ("—", "")
     assert (tiles["Past minute"]["value"], tiles["Past minute"]["unit"]) == ("—", "")
     assert tiles["Past minute"]["sub"] == "not reported"
-    assert tiles["Combined speed"]["value"] == "10.0"
+    assert tiles["Speed of all"]["value"] == "10.0"
 
 
 def test_where_the_servers_total_is_not_its_lists_both_queues_are_said_with_the_rest() -> None:
