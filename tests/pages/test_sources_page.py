@@ -165,6 +165,7 @@ def test_the_history_is_told_with_its_recorder_or_what_it_would_need(
     without.assert_well()
     assert not without.has_part("sources.recorded")
     assert any("record" in str(info.value) for info in without.test.info)
+    assert others_of(without)["history"]["trouble"] == {"text": "HORDE_POLICY_HISTORY would name your own."}, "said once in full"
     assert any("seven synthetic days" in str(caption.value) for caption in without.test.caption)
 
 

@@ -10,7 +10,7 @@ from horde_policy.settings import AllowanceSettings
 from horde_policy.sources.recorded import load_recorded
 from horde_policy.views.state import ViewState
 from horde_policy.views.wall import wall_data, wall_rows
-from tests.unit.views.test_overview import FLOOR, FULL, NOT_KNOWN, made_of
+from tests.unit.views.test_overview import FLOOR, FULL, NOT_KNOWN, board, made_of
 
 COMPONENTS = Path(horde_policy.__file__).parent / "ui" / "components"
 HOSTILE = Path(__file__).parents[2] / "data" / "hostile"
@@ -43,6 +43,24 @@ def test_the_wall_has_any_model_then_every_row_and_says_what_filters_hide() -> N
     hidden = wall_data(made, replace(ViewState(), states=("floor",)), link, source="made up")
     assert [row["name"] for row in hidden["rows"]] == ["any model", "m2"]  # type: ignore[attr-defined]
     assert hidden["notes"] == ["2 hidden by filters"]
+
+
+def test_the_wall_says_where_the_context_is_too_large_and_not_the_size() -> None:
+    made = made_of([FULL], max_context_length=1024)
+    assert wall_data(made, ViewState(), link, source="x")["notes"] == ["context 2,048 too large, not the size: m0"]
+    assert wall_data(made_of([FULL], max_length=79), ViewState(), link, source="x")["notes"] == []
+    several = made_of([FULL, FULL], max_context_length=1024)
+    notes = wall_data(several, ViewState(), link, source="x")["notes"]
+    assert isinstance(notes, list)
+    assert notes[0].endswith("the size: 2 models")
+
+
+def test_the_hatched_part_of_a_bar_is_explained_where_there_is_one() -> None:
+    for made, more in ((made_of([FULL, 1800.0]), False), (board(), True)):
+        data = wall_data(made, ViewState(), link, source="x")
+        rows = data["rows"]
+        assert isinstance(rows, list)
+        assert any(row["fill"] != row["worst"] for row in rows) is bool(data["legend"]) is more
 
 
 def test_hostile_names_are_made_visible() -> None:
