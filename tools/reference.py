@@ -23,7 +23,8 @@ def glossary_page() -> str:
     lines = ["# Glossary", "", MADE_BY, "", "The same words stand at each figure in the app, and on its page *Guide*.", ""]
     for term in sorted(GLOSSARY.values(), key=lambda term: term.word.casefold()):
         also = f" On pages also: {', '.join(term.also)}." if term.also else ""
-        lines.append(f"- **{term.word}**: {term.text}{also}")
+        beside = "; ".join(f"*{label}* ({what})" for label, what in term.beside)
+        lines.append(f"- **{term.word}**: {term.text}{also}{f' Beside it on pages: {beside}.' if beside else ''}")
     lines += ["", "## States of a model at a size", "", "| state | meaning |", "|---|---|"]
     lines += [f"| {words.label} | {words.text} |" for words in STATES.values()]
     return "\n".join(lines) + "\n"

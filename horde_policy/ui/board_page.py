@@ -22,10 +22,10 @@ __all__ = ["show_overview"]
 SQUARES = (
     "By size: the fuller a square, the more of the ceiling is free at that size; – too large for every worker online, "
     "× no worker online, ? not known. A bar's solid part is what is free at worst, "
-    "its hatched part what the named wait gives beyond that. Workers are those that take this size and context, of all "
-    "listed for the model; the tiles count every worker that takes any request. Any model is a request that names none: the "
-    "whole queue over all speeds, a mean between idle and busy models; the tile's time to clear the same queue goes by the "
-    "tokens of the past minute instead."
+    "its hatched part what the named wait gives beyond that. Workers and speed are of those that take this size and context, of "
+    "all listed for the model; the tiles count every worker that takes any request. Any model is a request that names none: the "
+    "listed queues over the speeds of all that take the size, a mean between idle and busy models; the tile's time to "
+    "clear the queue goes by the tokens of the past minute instead."
 )
 """What the marks of the board's squares and bars mean, and how its two figures of the whole horde differ."""
 
@@ -82,7 +82,7 @@ def _show_board(opened: Opened, sparks: Mapping[str | None, Cell]) -> None:
         target="model",
         ceiling=board.settings.ceiling_tokens,
     )
-    st.caption(SQUARES)
+    st.caption(" ".join(part for part in (SQUARES, overview.queues_apart(board.pulse)) if part))
     with st.container(horizontal=True, vertical_alignment="center"):
         if shown.hidden:
             _say_hidden(shown)

@@ -54,7 +54,8 @@ def _history(now: datetime) -> OtherSource:
     if isinstance(standing, str):
         configured = bool(os.environ.get(history.HISTORY_SETTING, "").strip())
         state = "cannot be read" if configured else "not configured: the demo has its own"
-        return OtherSource(name="History", kind=kind, page=page, state=state, trouble=standing, wrong=configured)
+        trouble = standing if configured else f"{history.HISTORY_SETTING} would name your own."
+        return OtherSource(name="History", kind=kind, page=page, state=state, trouble=trouble, wrong=configured)
     info, recorders = standing
     ill = [recorder.sentence() for recorder in recorders if not recorder.is_well]
     last = max((one.span.last for one in info.sources if one.span.last is not None), default=None)

@@ -14,6 +14,9 @@ from horde_policy.views.text import escape_markdown, instant, shortened
 
 __all__ = ["figures", "show_history", "show_others", "show_problems", "show_sources", "show_uploads"]
 
+TABLE_EVERY_S = 5
+"""So often the table is drawn anew while the page has a timer: it asks nothing, and the status line has just asked."""
+
 
 def figures() -> tuple[tuple[sources.SourceFigures, ...], datetime]:
     """Return every configured source as it stands, and the present; nothing is asked."""
@@ -31,8 +34,15 @@ def figures() -> tuple[tuple[sources.SourceFigures, ...], datetime]:
     ), now
 
 
-def show_sources(found: tuple[sources.SourceFigures, ...], state: ViewState, now: datetime) -> None:
+def show_sources(state: ViewState) -> None:
+    """Show how the sources stand and a row each, drawn anew on a timer of its own unless refresh is off."""
+    st.fragment(_draw_sources, run_every=TABLE_EVERY_S if state.refresh_s else None)(state)
+
+
+def _draw_sources(state: ViewState) -> None:
     """Show every configured source; opening a row chooses it. One that was never chosen was never asked."""
+    found, now = figures()
+    st.title(sources.headline(found), anchor=False)
     show_grid(
         sources.SOURCE_COLUMNS,
         sources.source_rows(found, now, address.links(state).within),

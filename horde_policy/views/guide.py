@@ -143,7 +143,11 @@ STEPS: Final[tuple[Step, ...]] = (
 """The eight steps in their order."""
 
 ONWARD: Final[tuple[tuple[str, str, str], ...]] = (
-    ("overview", "Watch a horde", "The board of a horde of your own: choose it at *Source*, or set `HORDE_URL`."),
+    (
+        "overview",
+        "Watch a horde",
+        "The board of a horde of your own: choose it in the first box above any page, or set `HORDE_URL`.",
+    ),
     ("week", "Read your own week", "Upload exported metrics, or name a Prometheus."),
     ("replay", "Replay your own traffic", "A request log, or the counts of a week, under up to four settings."),
     ("sweep", "Choose settings", "Many settings at once, what is within the noise, and a proposal to send."),

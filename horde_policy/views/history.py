@@ -14,7 +14,7 @@ __all__ = ["HISTORY_NEEDS", "MOST_POINTS", "Range", "range_of", "range_text_utc"
 
 HISTORY_NEEDS: Final = (
     "No history is configured. Run the recorder (python -m horde_policy record) and set HORDE_POLICY_HISTORY to its store: "
-    "then trends, presence, changes and alerts stand here."
+    "then trends, presence, changes and alerts stand on Overview, Model and Workers."
 )
 MOST_POINTS: Final = 1_500
 STEPS_OF_A_RANGE = 288

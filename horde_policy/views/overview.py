@@ -17,18 +17,24 @@ from horde_policy.views.tiles import age_tile, tile
 from horde_policy.views.words import STATES, gloss
 
 __all__ = [
+    "SPEED_OF_ALL",
     "WORST_FIRST",
     "Shown",
     "board_columns",
     "board_rows",
     "export_frame",
     "pulse_tiles",
+    "queues_apart",
     "shown_rows",
     "wall_tiles",
 ]
 
 ANY_MODEL_ID: Final = "any model"
-ANY_MODEL_IS: Final = "all queues over all speeds"
+ANY_MODEL_IS: Final = "the listed queues over all speeds"
+SPEED_OF_ALL: Final = (
+    "The measured speeds of all these workers added up, whatever size they take; at a size only those count that take it. "
+    + gloss("assumed_speed")
+)
 DESCENDING_FIRST: Final = frozenset({"wait", "speed", "queued", "demand"})
 """Sorts whose first click puts the largest on top; the others put the smallest, or the worst state, there."""
 
@@ -44,7 +50,8 @@ def pulse_tiles(pulse: Pulse, status: Status, *, ticking: bool = True) -> list[d
     states = ", ".join(f"{count(pulse.states[s])} {words.label}" for s, words in STATES.items() if pulse.states[s])  # type: ignore[index]
     counted = "Online, outside maintenance, owner not flagged"
     counted += f"; {count(pulse.unmeasured_workers)} of them count at the assumed speed." if pulse.unmeasured_workers else "."
-    idle = f"{count(pulse.maintenance_workers)} more in maintenance" if pulse.maintenance_workers else ""
+    idle = f"of {count(pulse.listed_workers)} listed"
+    idle += f", {count(pulse.maintenance_workers)} in maintenance" if pulse.maintenance_workers else ""
     queued = pulse.horde_wide_tokens if pulse.horde_wide_tokens is not None else pulse.listed_tokens
     requests = "" if pulse.queued_text_requests is None else f"{count(pulse.queued_text_requests)} requests"
     drain = "" if not pulse.drain_s else f"clears the queue in {seconds(pulse.drain_s)}"
@@ -58,13 +65,19 @@ def pulse_tiles(pulse: Pulse, status: Status, *, ticking: bool = True) -> list[d
         ),
         tile("Workers", count(pulse.open_workers), sub=idle, help=counted),
         tile(
-            "Combined speed",
+            "Speed of all",
             speed(pulse.speed_tok_per_s),
             unit="tok/s",
-            sub=f"of all {count(pulse.open_workers)}, {count(pulse.threads)} threads",
-            help="Of all these workers, whatever size they take. " + gloss("combined_speed"),
+            sub=f"{count(pulse.open_workers)} workers, {count(pulse.threads)} threads",
+            help=SPEED_OF_ALL,
         ),
-        tile("Queued", tokens_short(queued), unit="tokens", sub=requests, help=gloss("queued_tokens")),
+        tile(
+            "Queued",
+            tokens_short(queued),
+            unit="tokens",
+            sub=requests,
+            help=" ".join(part for part in (gloss("queued_tokens"), queues_apart(pulse)) if part),
+        ),
         tile(
             "Past minute",
             tokens_short(pulse.past_minute_tokens),
@@ -75,6 +88,18 @@ def pulse_tiles(pulse: Pulse, status: Status, *, ticking: bool = True) -> list[d
         ),
         age_tile(status, ticking=ticking),
     ]
+
+
+def queues_apart(pulse: Pulse) -> str:
+    """Return by how much the server's own total of the queue is not the sum of its list; empty where it is, or is not told."""
+    total, listed = pulse.horde_wide_tokens, pulse.listed_tokens
+    if total is None or listed is None or count(total) == count(listed):
+        return ""
+    more = f"{count(abs(total - listed))} {'more' if total > listed else 'less'}"
+    return (
+        f"The tile's queue is the server's own total, {count(total)} tokens: {more} than the queues in its list, "
+        f"{count(listed)}, which any model's row has."
+    )
 
 
 def wall_tiles(pulse: Pulse, status: Status) -> list[dict[str, object]]:

@@ -6,7 +6,7 @@ from typing import Final
 
 import polars as pl
 
-from horde_policy.board.alerts import Alert
+from horde_policy.board.alerts import DEFAULT_RULES, Alert
 from horde_policy.board.changes import Changes, ModelChange, WorkerChange
 from horde_policy.history.annotations import Annotation
 from horde_policy.settings import AllowanceSettings
@@ -43,8 +43,8 @@ MOST_STATES: Final = 400
 
 ALERTS: Final = {
     "at_floor": "at the floor",
-    "no_worker": "no eligible worker",
-    "small_free_request": "largest free request too small",
+    "no_worker": STATES["no_worker"].label,
+    "small_free_request": f"largest free request under {DEFAULT_RULES.small_free_tokens} tokens",
     "stale": "the data are stale",
 }
 

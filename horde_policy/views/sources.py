@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Final, Literal, Protocol
 
 from horde_policy.errors import Problem
@@ -164,7 +164,8 @@ def _age_cell(source: SourceFigures) -> grid.Cell:
 def _due(look: LastLook, now: datetime) -> str:
     if look.next_due is None or look.next_due <= now:
         return "at the next look"
-    return f"in {seconds((look.next_due - now).total_seconds())}"
+    # an instant too: what is left of it would stand still
+    return f"{look.next_due.astimezone(UTC):%H:%M:%S} UTC"
 
 
 def limit_text(limits: Mapping[str, tuple[int | None, int | None]]) -> str:

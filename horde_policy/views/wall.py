@@ -2,16 +2,21 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Final
 
 from horde_policy.board.rows import Board, Row
 from horde_policy.views import overview
 from horde_policy.views.grid import allowance_cell
 from horde_policy.views.state import ViewState
 from horde_policy.views.status import problems_title
-from horde_policy.views.text import NOT_REPORTED, count, seconds, unbroken, visible
+from horde_policy.views.text import NOT_REPORTED, count, seconds, shortened, unbroken, visible
 from horde_policy.views.words import STATES
 
 __all__ = ["wall_data", "wall_rows"]
+
+
+HATCHED: Final = "hatched: gone at worst"
+"""What the hatched part of a bar is; where any bar has one, it stands below the board."""
 
 
 def wall_rows(rows: Sequence[Row], state: ViewState) -> overview.Shown:
@@ -38,13 +43,16 @@ def wall_data(board: Board, state: ViewState, link: Callable[..., str], *, sourc
     """
     shown = wall_rows(board.groups if state.grouped else board.rows, state)
     notes = [f"{count(shown.hidden)} hidden by filters"] if shown.hidden else []
+    notes += _short_of_context(shown.rows)
     if board.snapshot.problems:
         notes.append(problems_title(board.snapshot.problems))
+    rows = [
+        _row(board.any_model, board, link(models=())) | {"pinned": True},
+        *(_row(row, board, link(models=row.measure.models)) for row in shown.rows),
+    ]
     return {
-        "rows": [
-            _row(board.any_model, board, link(models=())) | {"pinned": True},
-            *(_row(row, board, link(models=row.measure.models)) for row in shown.rows),
-        ],
+        "rows": rows,
+        "legend": HATCHED if any(row["fill"] != row["worst"] for row in rows) else "",
         "alt": f"Models of {source}, the worst first, with their free output allowance at {count(board.max_length)} tokens",
         "free": f"Free, at {count(board.max_length)} tokens",
         "notes": notes,
@@ -52,6 +60,16 @@ def wall_data(board: Board, state: ViewState, link: Callable[..., str], *, sourc
         "target": "model",
         "words": {name: [words.label, words.bad] for name, words in STATES.items()},
     }
+
+
+def _short_of_context(rows: Sequence[Row]) -> list[str]:
+    """Return for which models it is the context that is too large, and not the size; nothing for none."""
+    names = [visible(row.model or ", ".join(row.measure.models)) for row in rows if row.measure.short_of_context]
+    if not names:
+        return []
+    context = count(max(row.measure.max_context_length for row in rows if row.measure.short_of_context))
+    who = shortened(names[0], 60) if len(names) == 1 else f"{count(len(names))} models"
+    return [f"context {context} too large, not the size: {who}"]
 
 
 def _row(row: Row, board: Board, query: str) -> dict[str, object]:

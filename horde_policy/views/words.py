@@ -41,11 +41,15 @@ STATES: Final[dict[str, StateWords]] = {
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """One glossary entry: the word as it is written in running text, one sentence, and the labels that mean it on pages."""
+    """One glossary entry: the word as it is written in running text, one sentence, and the labels that mean it on pages.
+
+    ``beside`` has the labels of figures that go with it and are not the same, each with what it is.
+    """
 
     word: str
     text: str
     also: tuple[str, ...] = ()
+    beside: tuple[tuple[str, str], ...] = ()
 
 
 GLOSSARY: Final[dict[str, Term]] = {
@@ -55,7 +59,9 @@ GLOSSARY: Final[dict[str, Term]] = {
         also=("Free allowance",),
     ),
     "size": Term(
-        "size", "The output tokens a request asks for (max_length). The larger, the fewer workers can take it.", also=("By size",)
+        "size",
+        "The output tokens a request asks for (max_length). The larger, the fewer workers can take it.",
+        beside=(("By size", "state and allowance at several sizes"),),
     ),
     "context": Term("context", "The prompt tokens a request asks room for (max_context_length)."),
     "ceiling": Term("ceiling", "The largest allowance, given at a short estimated wait."),
@@ -78,15 +84,20 @@ GLOSSARY: Final[dict[str, Term]] = {
     "eligible_worker": Term(
         "eligible worker",
         "An online worker outside maintenance that serves the model and takes the size and the context asked for.",
-        also=("Eligible workers", "Its only eligible worker"),
+        also=("Eligible workers",),
     ),
     "combined_speed": Term(
         "combined speed",
         "The measured speeds of the eligible workers, added up. A worker that has completed no job counts as assumed speed.",
-        also=("Speed",),
+        beside=(
+            ("Speed", "in a row of a model the combined speed, in a row of a worker its own"),
+            ("Speed of all", "of every worker that takes requests, whatever size it takes"),
+        ),
     ),
     "assumed_speed": Term(
-        "assumed speed", "What a worker without a measured speed counts in the combined speed.", also=("At assumed speed",)
+        "assumed speed",
+        "What a worker without a measured speed counts in the combined speed.",
+        beside=(("At assumed speed", "how many workers count so"),),
     ),
     "queued_tokens": Term(
         "queued tokens",
@@ -132,7 +143,10 @@ GLOSSARY: Final[dict[str, Term]] = {
         also=("Models",),
     ),
     "worker": Term(
-        "worker", "A program that serves requests: it declares its models, sizes and threads.", also=("Workers", "Serves")
+        "worker",
+        "A program that serves requests: it declares its models, sizes and threads.",
+        also=("Workers",),
+        beside=(("Serves", "how many other models a worker serves"),),
     ),
     "thread": Term(
         "thread", "A job that a worker runs beside others; its speed is counted once all the same.", also=("Threads",)
@@ -143,13 +157,21 @@ GLOSSARY: Final[dict[str, Term]] = {
     "declared_size": Term(
         "declared size",
         "The most output and context that a worker says it takes in one request.",
-        also=("Takes up to", "Takes", "Took up to"),
+        also=("Takes up to", "Took up to"),
+        beside=(("Takes", "how long a worker takes for one job of the size asked"),),
     ),
     "speed_share": Term("share", "A worker's part of the combined speed of the eligible workers, or a part of all requests."),
     "single_point": Term(
         "single point of failure",
         "A worker that carries a model alone: without it the model's allowance is the floor.",
-        also=("Single points of failure", "Carries alone", "The fastest alone", "Without it", "Left waiting"),
+        also=("Single points of failure",),
+        beside=(
+            ("Carries alone", "how many models a worker carries so"),
+            ("The fastest alone", "the fastest worker's part of the speed of all"),
+            ("Its only eligible worker", "that worker"),
+            ("Without it", "the allowance if that worker left"),
+            ("Left waiting", "the tokens queued for the model"),
+        ),
     ),
     "state": Term("state", "How a model stands at a size: full, falling, floor, no worker, too large or unknown."),
     "low": Term("low", "The estimate if nothing of the listed queue stands ahead. A scenario and not a bound."),
@@ -165,7 +187,11 @@ GLOSSARY: Final[dict[str, Term]] = {
     "problem": Term(
         "problem",
         "Something wrong in the data, kept beside the figures that it concerns.",
-        also=("Problems", "What is wrong", "What is wrong or missing"),
+        also=("Problems",),
+        beside=(
+            ("What is wrong", "why a source gives no new figures"),
+            ("What is wrong or missing", "what keeps a source that is no horde from being used"),
+        ),
     ),
     "interval": Term(
         "interval",
@@ -199,10 +225,19 @@ GLOSSARY: Final[dict[str, Term]] = {
     "open_request": Term("open request", "A request whose real cost is not written yet; its hold counts."),
     "worst_case": Term("worst case", "By how much a hard budget can be overspent at most by the requests that are open."),
     "poll": Term(
-        "poll", "One look of the recorder at a horde, stored if anything changed.", also=("Polls", "First poll", "Last poll")
+        "poll",
+        "One look of the recorder at a horde, stored if anything changed.",
+        also=("Polls",),
+        beside=(("First poll", "when the recorder first looked"), ("Last poll", "when it last looked")),
     ),
     "recorder": Term(
-        "recorder", "The program that polls a horde and keeps its history.", also=("Its recorder", "Recorded source", "Recorded")
+        "recorder",
+        "The program that polls a horde and keeps its history.",
+        beside=(
+            ("Its recorder", "how the recorder of a source stands"),
+            ("Recorded source", "a source whose history is kept"),
+            ("Recorded", "on Replay, the outcome that the traffic itself tells"),
+        ),
     ),
     "gap": Term(
         "gap", "A time in which the recorder stored nothing; figures say so and draw no line through it.", also=("Gaps",)
@@ -210,32 +245,72 @@ GLOSSARY: Final[dict[str, Term]] = {
     "alert": Term("alert", "A rule on the figures that has held for its time, such as a model at the floor.", also=("Firing",)),
     "trend": Term("trend", "A figure over the range of the history, each part of it at its least."),
     "admitted": Term(
-        "admitted", "Let into the queue, or under a budget to its provider: free, funded or lowered.", also=("Started",)
+        "admitted",
+        "Let into the queue, or under a budget to its provider: free, funded or downgraded.",
+        beside=(("Started", "admitted, and taken by a worker"),),
     ),
     "expired": Term("expired", "Waited longer than a request lives (20 minutes), and gone from the queue."),
     "timed_out": Term(
-        "timed out", "Ended while it was generated, since a job may take 150 s.", also=("Over 150 s", "Could not finish in full")
+        "timed out",
+        "Ended while it was generated, since a job may take 150 s.",
+        beside=(
+            ("Over 150 s", "the share of the admitted whose job ran longer, ended or not"),
+            ("Could not finish in full", "started, and at its worker's speed too long for its full size"),
+        ),
     ),
-    "given_free": Term("given free", "Output tokens of requests that held nothing.", also=("Tokens more",)),
+    "given_free": Term(
+        "given free",
+        "Output tokens of requests that held nothing.",
+        beside=(("Tokens more", "what one request is delivered more than under the baseline"),),
+    ),
     "held_out": Term(
         "held out",
         "Days that had no say in the choice of settings, and show whether it holds elsewhere.",
-        also=("Better on, held out", "In force, held out", "Looked at, held out"),
+        beside=(
+            ("Better on, held out", "on how many of those days the settings looked at are better"),
+            ("In force, held out", "a figure of the baseline on those days"),
+            ("Looked at, held out", "the same figure of the settings looked at"),
+        ),
     ),
     "front": Term(
         "front",
         "The settings that meet the constraints and of which none is better in one objective without being worse in another.",
     ),
     "verdict": Term("verdict", "Whether a difference is larger than what chance makes of the same settings."),
-    "limit": Term("limit", "The money that a hard budget allows in a window.", also=("At the limit",)),
-    "spent": Term("spent", "Money of requests whose real cost is written.", also=("Spent by label", "Used")),
-    "held": Term("held", "Money that open requests set aside.", also=("Held by", "Held for one request")),
+    "limit": Term(
+        "limit",
+        "The money that a hard budget allows in a window.",
+        beside=(("At the limit", "how many were refused because the money was spent, or the hold alone is larger"),),
+    ),
+    "spent": Term(
+        "spent",
+        "Money of requests whose real cost is written.",
+        beside=(
+            ("Spent by label", "the same by how sure the cost is"),
+            ("Used", "what was spent in the end, as a share of the limits"),
+        ),
+    ),
+    "held": Term(
+        "held",
+        "Money that open requests set aside.",
+        beside=(("Held by", "the copy of the program that renews a hold"),),
+    ),
     "overspent": Term(
-        "overspent", "How far what was spent lies over the limit.", also=("At worst beyond", "At worst beyond the holds")
+        "overspent",
+        "How far what was spent lies over the limit.",
+        beside=(
+            ("At worst beyond", "what one open request can cost beyond its hold"),
+            ("At worst beyond the holds", "the same of all open requests, and how far over the limit that would be"),
+        ),
     ),
     "refused_early": Term("refused early", "Refused by a budget although its money would have covered the real cost."),
     "bound_of_budget": Term(
-        "bound", "The most by which a limit can be passed, said beforehand.", also=("Worst case over the limit", "Largest W")
+        "bound",
+        "The most by which a limit can be passed, said beforehand.",
+        beside=(
+            ("Worst case over the limit", "the furthest over it that spent, held and the worst case came at any moment"),
+            ("Largest W", "the most that open requests could cost beyond their holds at any moment"),
+        ),
     ),
     "unpriced": Term("unpriced", "A request whose model the price table does not have; it is never taken as free."),
     "reserved_output": Term(

@@ -11,6 +11,7 @@ from horde_policy.board.pool import largest_size_tokens
 from horde_policy.board.rows import Board
 from horde_policy.policy.worker import Worker, available, counted_speed_tok_per_s, counted_threads, is_measured
 from horde_policy.views import grid
+from horde_policy.views.overview import SPEED_OF_ALL
 from horde_policy.views.text import NOT_REPORTED, count, instant, ratio, shortened, speed, visible
 from horde_policy.views.tiles import tile
 from horde_policy.views.words import gloss
@@ -101,14 +102,14 @@ def fleet_tiles(board: Board, points: Sequence[SinglePoint]) -> list[dict[str, o
         ),
         tile("In maintenance", told, sub=unsaid, help="They take no work of others."),
         tile(
-            "Combined speed",
+            "Speed of all",
             speed(pulse.speed_tok_per_s),
             unit="tok/s",
-            sub=f"of all {count(pulse.open_workers)}",
-            help="Of all these workers, whatever size they take. " + gloss("combined_speed"),
+            sub=f"{count(pulse.open_workers)} workers",
+            help=SPEED_OF_ALL,
         ),
         tile("At assumed speed", count(pulse.unmeasured_workers), unit="workers", help=gloss("assumed_speed")),
-        tile("The fastest alone", ratio(share), sub="of the combined speed"),
+        tile("The fastest alone", ratio(share), sub="of the speed of all"),
         tile(
             "Single points of failure",
             count(len(points)),

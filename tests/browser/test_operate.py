@@ -109,12 +109,18 @@ def test_on_a_phone_a_model_is_two_lines_and_the_rest_comes_on_demand(demo: App,
     more.press("Enter")
     assert more.get_attribute("aria-expanded") == "true"
     assert speed.is_visible()
+    assert speed.evaluate("cell => getComputedStyle(cell, '::before').content") == '"Speed, tok/s"'
     assert "/overview" in tab.page.url, "the button opens the card and not the model's page"
     more.click()
     assert not speed.is_visible()
 
 
 def test_cards_show_no_empty_cell(demo: App, view: View) -> None:
+    tab = view(demo, viewport={"width": 390, "height": 844}).open("model")
+    why = tab.page.locator("td[data-label^='Why not']")
+    why.first.wait_for(state="attached")
+    assert {(cell.text_content() == "", cell.is_visible()) for cell in why.all()} <= {(True, False), (False, True)}
+    assert why.first.evaluate("cell => cell.classList.contains('blank')"), "the first counts and reports everything"
     tab = view(demo, viewport={"width": 390, "height": 844}).open("sources")
     cell = tab.page.locator(".grid tbody td[data-label='What is wrong']").first
     cell.wait_for(state="attached")

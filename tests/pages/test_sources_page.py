@@ -7,15 +7,17 @@ import tempfile
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
+import streamlit as st
 
 from horde_policy.clock import FixedClock
 from horde_policy.history.kept import keep_samples
 from horde_policy.history.store import HistoryStore
 from horde_policy.history.tables import EVENTS
 from horde_policy.imports import ExportFile, read_samples
-from horde_policy.ui import live, replay_desk, review_library, uploads
+from horde_policy.ui import live, replay_desk, review_library, sources_page, uploads
 from horde_policy.ui import sweep_desk as sweeps
 from horde_policy.ui.budget_desk import budget_desk
 from horde_policy.ui.sweep_desk import DEMO_FILE, sweep_desk
@@ -65,10 +67,29 @@ def test_a_live_source_has_its_age_its_next_time_and_what_is_left_of_its_limit(
     cells = sources_of(app().open("sources"))["horde"]
     assert cells["state"] == "up to date"
     assert cells["age"] == "29 Nov 2026 12:04:00 UTC"
-    assert str(cells["due"]).startswith("in ")
+    due = live.pollers().started()["horde"].peek().next_due
+    assert due is not None
+    assert cells["due"] == f"{due:%H:%M:%S} UTC", "an instant: what is left until it would stand still"
     limits = live.pollers().started()["horde"].source.client.rate_limits()  # type: ignore[attr-defined]
     left = [limit.remaining for limit in limits.values() if limit.remaining is not None]
     assert str(cells["limit"]).split(" ")[0] == (f"{min(left):,}" if left else "—")
+
+
+@pytest.mark.parametrize(("refresh", "every"), [("off", None), ("30", sources_page.TABLE_EVERY_S)])
+def test_the_table_keeps_up_with_the_status_line_unless_refresh_is_off(
+    app: NewApp, monkeypatch: pytest.MonkeyPatch, refresh: str, every: int | None
+) -> None:
+    timers: dict[str, object] = {}
+    plain = st.fragment
+
+    def noted(part: Callable[..., None], **options: Any) -> Callable[..., None]:
+        timers[part.__name__] = options.get("run_every")
+        made: Callable[..., None] = plain(part, **options)
+        return made
+
+    monkeypatch.setattr(st, "fragment", noted)
+    app().open("sources", refresh=refresh).assert_well()
+    assert timers["_draw_sources"] == every
 
 
 def test_a_failing_source_is_named_with_its_trouble_and_the_page_stands(
@@ -144,6 +165,7 @@ def test_the_history_is_told_with_its_recorder_or_what_it_would_need(
     without.assert_well()
     assert not without.has_part("sources.recorded")
     assert any("record" in str(info.value) for info in without.test.info)
+    assert others_of(without)["history"]["trouble"] == {"text": "HORDE_POLICY_HISTORY would name your own."}, "said once in full"
     assert any("seven synthetic days" in str(caption.value) for caption in without.test.caption)
 
 

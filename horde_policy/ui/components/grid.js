@@ -27,7 +27,7 @@ const stateIcon = (state) => {
   svg.append(shape("rect", { x: 1, y: 1, width: 12, height: 12, rx: 2.5, fill: "none", stroke: "currentColor", "stroke-width": 1.6, ...(dashed && { "stroke-dasharray": "2.4 1.8" }) }))
   if (state in LEVELS) svg.append(shape("rect", { x: 2, y: 12 - LEVELS[state], width: 10, height: LEVELS[state], fill: "currentColor" }))
   if (state === "no_worker") svg.append(shape("path", { d: "M4 4l6 6M10 4l-6 6", stroke: "currentColor", "stroke-width": 1.8, fill: "none" }))
-  if (state === "too_large") svg.append(shape("path", { d: "M7 10.2V4.2M4.6 6.4L7 4l2.4 2.4", stroke: "currentColor", "stroke-width": 1.5, fill: "none" }))
+  if (state === "too_large") svg.append(shape("path", { d: "M4 7h6", stroke: "currentColor", "stroke-width": 1.8, fill: "none" }))
   if (state === "unknown") svg.append(shape("path", { d: "M5 5.6a2 2 0 1 1 2.6 1.9c-.5.2-.6.4-.6 1M7 10.4v.2", stroke: "currentColor", "stroke-width": 1.4, fill: "none" }))
   return svg
 }
@@ -155,7 +155,7 @@ const fillers = {
 const inYourZone = (text) =>
   /^\d{1,2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} UTC$/.test(text) ? `${new Date(text).toLocaleString()} in your time zone` : ""
 
-const isBlank = (value) => value === null || value === undefined || value === ""
+const isBlank = (value) => value === null || value === undefined || value === "" || (value.text === "" && !value.sub)
 
 const buildRow = (row, columns, instance) => {
   const line = element("tr", [opens(row) ? "opens" : "", row.pinned ? "pinned" : "", row.out ? "out" : "", instance.brief ? "brief" : "", instance.open.has(row.id) ? "open" : ""].filter(Boolean).join(" "))
@@ -164,6 +164,7 @@ const buildRow = (row, columns, instance) => {
     const cell = element("td", [column.kind === "name" ? "name" : "", column.right ? "right" : "", column.wide ? "wide" : "", column.wrap ? "wrap" : "", typeof column.brief === "string" ? "brief" : "", isBlank(row.cells[column.key]) ? "blank" : ""].filter(Boolean).join(" "))
     if (index === 0) cell.setAttribute("role", "rowheader")
     cell.dataset.label = column.sizes.length ? `${column.label}: ${column.sizes.map(shortOf).join(", ")}` : column.label
+    if (column.unit && !column.sizes.length) cell.dataset.unit = `, ${column.unit}`
     if (column.brief) cell.dataset.brief = column.brief
     const value = row.cells[column.key]
     if (value !== null && value !== undefined) fillers[column.kind](cell, value, row, instance, column)

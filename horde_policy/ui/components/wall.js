@@ -115,7 +115,7 @@ const draw = (instance) => {
   const foot = element("p", "foot")
   const left = data.rows.slice(shown.length)
   if (left.length) foot.append(element("span", "more", moreOf(left, data)))
-  foot.append(...data.notes.map((note) => element("span", null, note)))
+  foot.append(...[data.legend, ...data.notes].filter(Boolean).map((note) => element("span", null, note)))
   root.replaceChildren(tables, foot)
 }
 

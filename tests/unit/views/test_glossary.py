@@ -9,7 +9,8 @@ from horde_policy.views.figures.style import OUTCOMES
 from horde_policy.views.words import GLOSSARY, STATES
 from tests.documentation import ROOT
 
-KNOWN = {word.casefold() for term in GLOSSARY.values() for word in (term.word, *term.also)}
+WORDS = [word.casefold() for term in GLOSSARY.values() for word in (term.word, *term.also, *(label for label, _ in term.beside))]
+KNOWN = set(WORDS)
 WORKSHOP = "guide_steps.py"
 """Its figures are headed by models and questions; its sentences say what they are."""
 
@@ -60,10 +61,37 @@ def test_no_plain_word_is_kept_that_heads_nothing() -> None:
     assert sorted(PLAIN - used - {""}) == []
 
 
+def headings_by_table() -> Iterator[tuple[str, set[str]]]:
+    """Module and headings of every table whose columns stand in one list or tuple."""
+    for path in sorted((ROOT / "horde_policy" / "views").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.List | ast.Tuple):
+                labels = [heading_of(part) for part in node.elts if isinstance(part, ast.Call)]
+                texts = {str(label.value).casefold() for label in labels if isinstance(label, ast.Constant)}
+                if texts:
+                    yield path.name, texts
+
+
+def test_no_table_has_two_columns_that_the_glossary_calls_one_thing() -> None:
+    tables = list(headings_by_table())
+    assert len(tables) > 20
+    for module, texts in tables:
+        for term in GLOSSARY.values():
+            same = {word.casefold() for word in (term.word, *term.also)} & texts
+            assert len(same) <= 1, f"{module}: {sorted(same)} head different figures"
+
+
+@pytest.mark.parametrize(
+    "label", ["Started", "Could not finish in full", "At worst beyond", "At worst beyond the holds", "Tokens more", "Used"]
+)
+def test_a_figure_that_goes_with_a_word_is_not_called_the_same(label: str) -> None:
+    assert not [term.word for term in GLOSSARY.values() if label in term.also]
+    assert [what for term in GLOSSARY.values() for name, what in term.beside if name == label and len(what) > 10]
+
+
 def test_every_outcome_is_in_the_glossary_and_no_word_twice() -> None:
     assert set(OUTCOMES["light"]) <= KNOWN
-    words = [word.casefold() for term in GLOSSARY.values() for word in (term.word, *term.also)]
-    assert len(words) == len(set(words)), sorted({word for word in words if words.count(word) > 1})
+    assert len(WORDS) == len(KNOWN), sorted({word for word in WORDS if WORDS.count(word) > 1})
     assert not PLAIN & KNOWN
     assert all(state.text for state in STATES.values())
 

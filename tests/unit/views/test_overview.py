@@ -11,7 +11,7 @@ from horde_policy.settings import AllowanceSettings
 from horde_policy.sources.demo import DEMO_FOLDER
 from horde_policy.sources.recorded import load_recorded
 from horde_policy.views.exports import headings
-from horde_policy.views.overview import board_columns, board_rows, export_frame, pulse_tiles, shown_rows
+from horde_policy.views.overview import board_columns, board_rows, export_frame, pulse_tiles, queues_apart, shown_rows
 from horde_policy.views.overview_words import explanations, headline
 from horde_policy.views.parameters import SORTS
 from horde_policy.views.state import ViewState
@@ -228,7 +228,19 @@ def test_totals_that_are_not_reported_leave_their_tiles_empty_and_without_a_unit
     assert (tiles["Queued"]["value"], tiles["Queued"]["unit"]) == ("—", "")
     assert (tiles["Past minute"]["value"], tiles["Past minute"]["unit"]) == ("—", "")
     assert tiles["Past minute"]["sub"] == "not reported"
-    assert tiles["Combined speed"]["value"] == "10.0"
+    assert tiles["Speed of all"]["value"] == "10.0"
+
+
+def test_where_the_servers_total_is_not_its_lists_both_queues_are_said_with_the_rest() -> None:
+    def said(total: float | None, queues: list[dict[str, object]] | None) -> str:
+        return queues_apart(make_board(snapshot([worker("w", "m")], queues, horde_wide=total), SETTINGS).pulse)
+
+    assert said(36_612.0, [listed("m", 36_532.0)]) == (
+        "The tile's queue is the server's own total, 36,612 tokens: 80 more than the queues in its list, 36,532, "
+        "which any model's row has."
+    )
+    assert "20 less than" in said(80.0, [listed("m", 100.0)])
+    assert [said(100.0, [listed("m", 100.0)]), said(None, [listed("m", 1.0)]), said(9.0, None)] == ["", "", ""]
 
 
 def test_the_first_click_on_a_heading_puts_what_matters_on_top_and_the_second_turns_it() -> None:

@@ -56,9 +56,11 @@ def test_the_same_words_have_the_same_figures_on_both_pages() -> None:
     status = status_line(made.snapshot, name="x", state="ok", sentence="", now=datetime(2026, 11, 29, 12, tzinfo=UTC))
     here = {tile["label"]: tile for tile in fleet_tiles(made, ())}
     there = {tile["label"]: tile for tile in pulse_tiles(made.pulse, status)}
-    for label in ("Workers", "Combined speed"):
+    for label in ("Workers", "Speed of all"):
         assert here[label]["value"] == there[label]["value"], label
     assert here["Workers"]["sub"] == "of 3 listed; 1 of them serves no model"
+    assert there["Workers"]["sub"] == "of 3 listed, 1 in maintenance"
+    assert "Combined speed" not in here.keys() | there.keys(), "that is of the workers eligible at a size"
 
 
 def test_models_that_could_not_be_read_are_not_none() -> None:
