@@ -203,9 +203,9 @@ def losses_by_worker(detail: ModelDetail, fleet: Fleet, context_tokens: int) -> 
 # --- workers, scenarios, conditions ----------------------------------------------------------------------------------------
 
 WORKER_COLUMNS: Final = [
-    grid.Column(key="worker", label="Worker", kind="name"),
-    grid.Column(key="counts", label="Counts", help="Whether it is counted at the size asked."),
-    grid.Column(key="speed", label="Speed", unit="tok/s", right=True, help=gloss("assumed_speed")),
+    grid.Column(key="worker", label="Worker", kind="name", brief=""),
+    grid.Column(key="counts", label="Counts", help="Whether it is counted at the size asked.", brief="counts"),
+    grid.Column(key="speed", label="Speed", unit="tok/s", right=True, help=gloss("assumed_speed"), brief="tok/s"),
     grid.Column(key="share", label="Share", unit="of the speed", right=True),
     grid.Column(key="size", label="Takes up to", unit="tokens", right=True, help="Its largest size at the context asked for."),
     grid.Column(key="context", label="Context", unit="tokens", right=True),
