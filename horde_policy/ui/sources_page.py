@@ -123,6 +123,7 @@ def show_uploads() -> None:
                 icon=":material/delete:",
                 on_click=uploads.forget_here,
                 args=(one,),
-                help="Drops what was read of it from this server. Links to it then show the demo.",
+                help="Drops what was read of it from this server, unless another viewer has uploaded the same. "
+                "Links to it then show the demo.",
             )
     st.caption(f"At most {uploads.MOST_KEPT} of a kind are kept a session, in memory, as long as this server runs.")

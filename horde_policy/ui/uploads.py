@@ -4,8 +4,10 @@ A session remembers names and keys only. What was read lies with the page that r
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from threading import Lock
 from typing import TYPE_CHECKING, Final, Literal
+from weakref import WeakSet
 
 import streamlit as st
 
@@ -45,9 +47,41 @@ class Upload:
     left: str
 
 
+@dataclass(eq=False)
+class Held:
+    """What one session has uploaded; gone with the session."""
+
+    uploads: list[Upload] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Sessions:
+    """What every session holds; one for the process."""
+
+    lock: Lock = field(default_factory=Lock)
+    held: "WeakSet[Held]" = field(default_factory=WeakSet)
+
+
+@st.cache_resource(show_spinner=False)
+def _sessions() -> _Sessions:
+    return _Sessions()
+
+
 def _held() -> list[Upload]:
-    held: list[Upload] = st.session_state.setdefault(_HELD, [])
-    return held
+    if _HELD not in st.session_state:
+        st.session_state[_HELD] = Held()
+    own: Held = st.session_state[_HELD]
+    sessions = _sessions()
+    with sessions.lock:
+        sessions.held.add(own)
+    return own.uploads
+
+
+def _held_elsewhere(upload: Upload, own: list[Upload]) -> bool:
+    sessions = _sessions()
+    with sessions.lock:
+        others = [held.uploads for held in sessions.held if held.uploads is not own]
+    return any((one.kind, one.key) == (upload.kind, upload.key) for held in others for one in held)
 
 
 def listed(kind: Kind | None = None) -> tuple[Upload, ...]:
@@ -64,10 +98,14 @@ def remember(upload: Upload) -> None:
 
 
 def forget(upload: Upload) -> None:
-    """Forget an upload: its name in this session, and what was read of it in this process."""
+    """Forget an upload: its name in this session, and what was read of it in this process.
+
+    What another session has uploaded, too, stays for that one: the same content is kept once.
+    """
     held = _held()
     held[:] = [one for one in held if (one.kind, one.key) != (upload.kind, upload.key)]
-    _FORGET[upload.kind](upload.key)
+    if not _held_elsewhere(upload, held):
+        _FORGET[upload.kind](upload.key)
 
 
 def forget_here(upload: Upload) -> None:

@@ -335,7 +335,7 @@ def test_forgetting_takes_an_upload_out_of_every_parameter_that_names_it(app: Ne
     key = add(("a.prom", PLAIN))
     day = {"since": "2026-11-23T00:00:00Z", "against_until": "2026-11-24T00:00:00Z"}
     shown = app()
-    shown.test.session_state["uploads.held"] = [uploads.Upload(key, "exports", "a.prom", "", "")]
+    shown.test.session_state["uploads.held"] = uploads.Held([uploads.Upload(key, "exports", "a.prom", "", "")])
     shown.open("sources", data=key, against=key, chat="true", **day)
     shown.test.button(key=f"sources.forget-exports-{key}").click().run()
     shown.assert_well()

@@ -266,7 +266,7 @@ def test_an_upload_of_every_kind_is_listed_with_what_it_was_understood_as_and_is
     keys = {upload.kind: upload.key for upload in held}
     assert set(keys) == set(uploads.KINDS), "every kind of upload"
     shown = app()
-    shown.test.session_state["uploads.held"] = list(held)
+    shown.test.session_state["uploads.held"] = uploads.Held(list(held))
     named = {"data": keys["exports"], "traffic": keys["traffic"], "sweep": keys["sweep"], "budget_requests": keys["requests"]}
     shown.open("sources", **named, budget_prices=keys["prices"])
     shown.assert_well()
@@ -289,9 +289,40 @@ def test_a_file_for_two_pages_is_two_uploads(app: NewApp) -> None:
     key = replay.add("log.csv", LOG)[0]
     assert budget.add_requests("log.csv", LOG) == key
     shown = app()
-    shown.test.session_state["uploads.held"] = [uploads.Upload(key, kind, "log.csv", "", "") for kind in ("traffic", "requests")]
+    shown.test.session_state["uploads.held"] = uploads.Held(
+        [uploads.Upload(key, kind, "log.csv", "", "") for kind in ("traffic", "requests")]
+    )
     shown.open("sources", traffic=key, budget_requests=key).assert_well()
     shown.test.button(key=f"sources.forget-requests-{key}").click().run()
     assert shown.address == {"traffic": [key]}
     assert key in replay.kept()
     assert key not in budget.library.kept()
+
+
+def test_what_one_viewer_forgets_stays_for_another_who_has_uploaded_it_too(app: NewApp) -> None:
+    replay = replay_desk.desk().library
+    key = replay.add("log.csv", LOG)[0]
+    first, second = app(), app()
+    for shown in (first, second):
+        shown.test.session_state["uploads.held"] = uploads.Held([uploads.Upload(key, "traffic", "log.csv", "", "")])
+        shown.open("sources").assert_well()
+    first.test.button(key=f"sources.forget-traffic-{key}").click().run()
+    assert not first.rows("sources.uploads")
+    assert key in replay.kept(), "the other still has it"
+    assert list(second.open("sources").rows("sources.uploads")) == ["log.csv"]
+    second.test.button(key=f"sources.forget-traffic-{key}").click().run()
+    assert key not in replay.kept()
+
+
+def test_a_session_that_has_ended_keeps_nothing_from_being_forgotten(app: NewApp) -> None:
+    replay = replay_desk.desk().library
+    key = replay.add("log.csv", LOG)[0]
+    upload = uploads.Upload(key, "traffic", "log.csv", "", "")
+    gone = uploads.Held([upload])
+    uploads._sessions().held.add(gone)
+    shown = app()
+    shown.test.session_state["uploads.held"] = uploads.Held([upload])
+    shown.open("sources").assert_well()
+    del gone
+    shown.test.button(key=f"sources.forget-traffic-{key}").click().run()
+    assert key not in replay.kept()
