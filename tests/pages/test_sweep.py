@@ -492,7 +492,7 @@ def test_a_good_upload_is_opened_and_its_link_works_as_long_as_it_is_kept(app: N
     assert shown.title == "Change proposal: ceiling 3,072"
     (key,) = shown.address.get("sweep", [])
     assert key.startswith("upload-")
-    (held,) = shown.test.session_state["uploads.held"]
+    (held,) = shown.test.session_state["uploads.held"].uploads
     assert (held.kind, held.key, held.name, held.left) == ("sweep", key, "mine.parquet", WHOLE)
     assert "The sweep was not made on this page" in " ".join(plain(c.value) for c in shown.test.caption)
 
