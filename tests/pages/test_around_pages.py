@@ -58,3 +58,15 @@ def test_many_parts_of_a_link_that_are_left_out_are_one_folded_list(app: NewApp)
     assert any(text.startswith("The link's size='<b>huge</b>' is left out") for text in listed)
     few = app().open(x1="1", x2="2")
     assert len(few.warnings) == 2
+
+
+@pytest.mark.parametrize("page", ["overview", "model", "workers"])
+@pytest.mark.parametrize(
+    ("start", "end"), [("0001-01-01T00:00Z", "0001-01-01T00:01Z"), ("9999-12-31T23:58Z", "9999-12-31T23:59Z")]
+)
+def test_no_instant_of_a_link_stops_a_page(app: NewApp, page: str, start: str, end: str) -> None:
+    shown = app().open(page, m="koboldcpp/Nocturne-70B", **{"from": start, "to": end})
+    shown.assert_well()
+    assert shown.title
+    told = [text for text in shown.warnings if "of the years 1970 to 2199" in text]
+    assert len(told) == 2, "each end is left out, and said so"
