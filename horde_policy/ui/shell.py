@@ -79,12 +79,12 @@ def navigation(sections: Mapping[str, Sequence[PageEntry]]) -> "Navigation":
     entries = [entry for section in sections.values() for entry in section]
     first = entries[0]
     pages = {entry.url_path: _page(entry) for entry in entries}
-    start = st.Page(first.file, title=first.title, url_path="start", default=True)
-    unknown = unknown_name(st.context.url, {*pages, "start"})
+    start = st.Page(first.file, title=first.title, url_path="", default=True)
+    unknown = unknown_name(st.context.url, pages)
     lost = [st.Page(first.file, title=first.title, url_path=unknown, visibility="hidden")] if unknown else []
     current = st.navigation([start, *pages.values(), *lost], position="hidden")
     if current in lost:
-        lead_on(unknown, start)
+        lead_on(unknown, first.title)
     here = first.url_path if current.url_path == "" else current.url_path
     return Navigation(sections, pages | ({first.url_path: start} if current.url_path == "" else {}), current, here)
 
