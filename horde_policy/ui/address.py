@@ -43,6 +43,9 @@ _PAGE = "address.page"
 _SEEDED = "address.seeded"
 _NOTICES = "address.notices"
 _FIRST_SOURCE = "address.first-source"
+_WALL_PAGE = "overview"
+_NO_WALL = "The link's wall is left out: only the Overview has a wall's screen."
+_NO_NAME = "A part of the link that has no name is left out."
 
 
 def deployment_settings() -> AllowanceSettings:
@@ -66,12 +69,18 @@ def _query() -> dict[str, list[str]]:
 
 
 def read_state() -> tuple[ViewState, tuple[str, ...]]:
-    """Return the state that the URL stands for, and the notes on what was left out of it, the review's part included."""
+    """Return the state that the URL stands for, and the notes on what was left out of it, the review's part included.
+
+    It is that of the page that the run began with (:func:`begin_run`): only the Overview has a wall's screen.
+    """
     query = _query()
-    own = {name: values for name, values in query.items() if name not in _OF_REVIEW}
+    own = {name: values for name, values in query.items() if name not in _OF_REVIEW and name.strip()}
     state, notes = parse_view_state(own, deployment_settings(), first_source())
     _, review_notes = parse_review_state({name: values for name, values in query.items() if name in _OF_REVIEW})
-    return state, (*notes, *review_notes)
+    more = () if all(name.strip() for name in query) else (_NO_NAME,)
+    if state.wall and st.session_state.get(_PAGE) != _WALL_PAGE:
+        state, more = state.changed(wall=False), (*more, _NO_WALL)
+    return state, (*notes, *review_notes, *more)
 
 
 def read_review() -> ReviewState:

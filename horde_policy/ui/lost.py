@@ -8,7 +8,7 @@ browser looks for the app's own files under it (``docs/reference/addresses.md``)
 
 import re
 from collections.abc import Collection
-from typing import Final
+from typing import Final, NoReturn
 from urllib.parse import urlsplit
 
 import streamlit as st
@@ -18,6 +18,12 @@ from horde_policy.ui import address
 __all__ = ["lead_on", "unknown_name"]
 
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_.-]{1,60}")
+
+_TAKE_ITS_PLACE: Final = """<script>
+history.replaceState({}, "", location.pathname.replace(/[^/]+\\/*$/, "") + location.search)
+dispatchEvent(new PopStateEvent("popstate", { state: {} }))
+</script>"""
+"""Streamlit's own switch of the page adds an entry to the browser's history; it follows an address that changed by itself."""
 
 
 def unknown_name(url: str | None, known: Collection[str]) -> str:
@@ -32,7 +38,11 @@ def unknown_name(url: str | None, known: Collection[str]) -> str:
     return name if _PLAIN.fullmatch(name) and name not in known else ""
 
 
-def lead_on(name: str, first: "st.Page") -> None:
-    """Run the first page in place of the one that was asked for, with what the address chose, and a notice; ends this run."""
-    address.say(f"There is no page {name}; this is the page {first.title}.")
-    st.switch_page(first, query_params={key: st.query_params.get_all(key) for key in st.query_params})
+def lead_on(name: str, first: str) -> NoReturn:
+    """Have the browser open the first page, titled so, with what the address chose, and leave a notice for it; ends this run.
+
+    The first page's address takes the place of the one that names no page: an entry of its own would catch whoever goes back.
+    """
+    address.say(f"There is no page {name}; this is the page {first}.")
+    st.html(_TAKE_ITS_PLACE, unsafe_allow_javascript=True)
+    st.stop()

@@ -19,6 +19,8 @@ from horde_policy.views.text import code_span
 
 __all__ = ["Opened", "folded", "open_source", "see_source", "show_no_data", "show_problems"]
 
+NO_SUCH_SOURCE = "There is no such source here"
+
 
 @dataclass(frozen=True, slots=True)
 class Opened:
@@ -47,7 +49,8 @@ def see_source() -> tuple[ViewState, live.Seen | None]:
     state, _ = address.read_state()
     seen = live.look_at(state.source, patient=state.refresh_s == 0)
     if seen is None:
-        st.warning(f"The source {code_span(state.source)} is not configured on this server. Choose one above.")
+        choose = "Leave the wall screen to choose another." if state.wall else "Choose one above."
+        st.warning(f"The source {code_span(state.source)} is not configured on this server. {choose}", title=NO_SUCH_SOURCE)
     else:
         live.show_status(state, seen)
     return state, seen
@@ -60,6 +63,7 @@ def open_source() -> Opened:
     """
     state, seen = see_source()
     if seen is None:
+        _show_ways_on(state)
         st.stop()
     if seen.snapshot is None:
         show_no_data(state, seen)
@@ -78,7 +82,7 @@ def show_no_data(state: ViewState, seen: live.Seen) -> None:
     """Show what stands in place of figures that were never there: the page is opening, or the source fails.
 
     A source that fails is no dead end: what was asked, what went wrong, when it is asked again, what works without it, and
-    where an operator goes on. A wall's screen has no links.
+    where an operator goes on. A wall's screen has no links but the way out of it, which stands there already.
     """
     if seen.look.state == "waiting":
         st.skeleton(height=90)
@@ -89,6 +93,13 @@ def show_no_data(state: ViewState, seen: live.Seen) -> None:
         title=no_data_title(seen.status.source, live.place_of(state.source)),
         icon=":material/cloud_off:",
     )
+    _show_ways_on(state, again=True)
+    if not state.wall:
+        st.caption(SET_ANOTHER)
+
+
+def _show_ways_on(state: ViewState, *, again: bool = False) -> None:
+    """Show what works without the source, none on a wall's screen; ``again`` offers another look at it."""
     if state.wall:
         return
     base = address.deployment_settings()
@@ -101,11 +112,11 @@ def show_no_data(state: ViewState, seen: live.Seen) -> None:
         ("guide", "Take the workshop", ":material/school:", query),
     ]
     with st.container(horizontal=True, vertical_alignment="center", key="shared.no-data"):
-        st.button("Look again", key="shared.look-again", icon=":material/refresh:", help="Asks again as soon as that is due.")
-        st.markdown("**Without network:**", width="content")
+        if again:
+            st.button("Look again", key="shared.look-again", icon=":material/refresh:", help="Asks again as soon as that is due.")
+        st.markdown("**Without network:**" if again else "**Without it:**", width="content")
         for page, label, icon, where in ways:
             link_to(page, label, where, icon=icon)
-    st.caption(SET_ANOTHER)
 
 
 def folded(label: str, draw: Callable[[], None], *, key: str, icon: str) -> None:

@@ -18,6 +18,7 @@ from horde_policy.ui.garbage import KEPT, keep_modules
 from horde_policy.ui.lost import lead_on, unknown_name
 from horde_policy.ui.sign_in import require_sign_in
 from horde_policy.ui.styles import style_of
+from horde_policy.ui.way_out import leave_or_enter
 from horde_policy.views.guide import STEPS, link_query, subject_of
 from horde_policy.views.state import ViewState
 from horde_policy.views.text import escape_markdown
@@ -79,12 +80,12 @@ def navigation(sections: Mapping[str, Sequence[PageEntry]]) -> "Navigation":
     entries = [entry for section in sections.values() for entry in section]
     first = entries[0]
     pages = {entry.url_path: _page(entry) for entry in entries}
-    start = st.Page(first.file, title=first.title, url_path="start", default=True)
-    unknown = unknown_name(st.context.url, {*pages, "start"})
+    start = st.Page(first.file, title=first.title, url_path="", default=True)
+    unknown = unknown_name(st.context.url, pages)
     lost = [st.Page(first.file, title=first.title, url_path=unknown, visibility="hidden")] if unknown else []
     current = st.navigation([start, *pages.values(), *lost], position="hidden")
     if current in lost:
-        lead_on(unknown, start)
+        lead_on(unknown, first.title)
     here = first.url_path if current.url_path == "" else current.url_path
     return Navigation(sections, pages | ({first.url_path: start} if current.url_path == "" else {}), current, here)
 
@@ -190,21 +191,29 @@ def frame(sections: Mapping[str, Sequence[PageEntry]]) -> Navigation:
     _current.set(page)
     st.html(MARGINS + style_of(page.here, state))
     if state.wall:
+        leave_or_enter(on_wall=True)
+        _tell(notes, address.take_notices())
         return page
     page.draw(state)
     show_workshop_bar(page, state)
     if page.entry.controls:
         _show_controls(state, page.entry)
     problems = dict.fromkeys(_UNUSABLE.get(problem.subject, problem.text) for problem in live.source_problems())
-    # What a link or the configuration says may hold anything: it is shown as text and never as Markdown.
-    # In a place that is always there: what follows keeps its own, or a long run would show it twice until it ends.
+    _tell(notes, (*address.take_notices(), *problems))
+    return page
+
+
+def _tell(notes: Sequence[str], told: Sequence[str]) -> None:
+    """Say what was left out of the link, and what else there is to say.
+
+    What a link or the configuration says may hold anything: it is shown as text and never as Markdown. It stands in a place that
+    is always there: what follows keeps its own, or a long run would show it twice until it ends.
+    """
     with st.empty().container():
-        told = (*address.take_notices(), *problems)
         if len(notes) > MOST_NOTES:
             _fold(notes)
         for text in told if len(notes) > MOST_NOTES else (*notes, *told):
             st.warning(escape_markdown(text), icon=":material/info:")
-    return page
 
 
 def _fold(notes: Sequence[str]) -> None:

@@ -7,6 +7,7 @@ A reader takes the values that an address gives a parameter, of which the last c
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any, Final
 
 from horde_policy.errors import InputError, shown
@@ -18,6 +19,7 @@ __all__ = [
     "bit",
     "checked",
     "flag",
+    "in_calendar",
     "left_out",
     "matching",
     "number",
@@ -36,6 +38,11 @@ Query = Mapping[str, Sequence[str]]
 _WHOLE = re.compile(r"[0-9]{1,9}")
 _SIGNED = re.compile(r"-?[0-9]{1,9}")
 _REAL: Final = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?")
+
+
+EARLIEST: Final = datetime(1970, 1, 1, tzinfo=UTC)
+LATEST: Final = datetime(2199, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC)
+"""The instants that a page takes: far from the ends of the calendar, past which a range moved by a week has no date."""
 
 
 class UnreadableValue(Exception):  # noqa: N818 (a reader's answer, caught where an address is read)
@@ -211,6 +218,27 @@ def checked(check: Callable[[str], Any]) -> Callable[[Sequence[str]], Any]:
             raise UnreadableValue(error.rule) from None
 
     return read
+
+
+def in_calendar(at: datetime, rule: str) -> datetime:
+    """Return an instant in UTC; ``rule`` says how one is written.
+
+    Raises
+    ------
+    UnreadableValue
+        It is not of the years 1970 to 2199.
+
+    Examples
+    --------
+    >>> in_calendar(datetime.fromisoformat("2026-11-29T13:00+01:00"), "must be an instant").hour
+    12
+    >>> in_calendar(datetime.fromisoformat("0001-01-01T00:00+01:00"), "must be an instant")
+    Traceback (most recent call last):
+    horde_policy.views.address_values.UnreadableValue: must be an instant, of the years 1970 to 2199
+    """
+    if not EARLIEST <= at <= LATEST:
+        raise UnreadableValue(f"{rule}, of the years {EARLIEST.year} to {LATEST.year}")
+    return at.astimezone(UTC)
 
 
 # --- writers ------------------------------------------------------------------------------------------------------------

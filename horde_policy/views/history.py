@@ -54,7 +54,8 @@ def range_of(state: ViewState, first: datetime, last: datetime) -> Range:
     """
     if state.from_at is not None and state.to_at is not None:
         start, end = state.from_at.astimezone(UTC), state.to_at.astimezone(UTC)
-        return Range(max(start, end - timedelta(seconds=LONGEST_RANGE_S)), end)
+        longest = timedelta(seconds=LONGEST_RANGE_S)
+        return Range(start if end - start <= longest else end - longest, end)
     length_s = RANGES_S[state.range_name]
     step_s = max(1, length_s // STEPS_OF_A_RANGE)
     whole = datetime.fromtimestamp(last.timestamp() // step_s * step_s, tz=UTC)

@@ -20,6 +20,7 @@ from horde_policy.views.address_values import (
     bit,
     checked,
     flag,
+    in_calendar,
     left_out,
     matching,
     one,
@@ -91,7 +92,7 @@ def _instant(values: Sequence[str]) -> datetime:
     if not _INSTANT.fullmatch(values[-1]):
         raise UnreadableValue(rule)
     try:
-        return datetime.fromisoformat(values[-1])
+        return in_calendar(datetime.fromisoformat(values[-1]), rule)
     except ValueError:
         raise UnreadableValue(rule) from None
 

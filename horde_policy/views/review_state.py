@@ -23,6 +23,7 @@ from horde_policy.views.address_values import (
     Parameter,
     Query,
     UnreadableValue,
+    in_calendar,
     matching,
     number,
     number_text,
@@ -187,13 +188,14 @@ def _word(dimension: str, text: str) -> object:
 
 
 def _instant(values: Sequence[str]) -> datetime:
+    rule = "must be an instant as 2026-11-29T12:00:00Z"
     try:
         if not _INSTANT.fullmatch(values[-1]):
             raise ValueError
         at = datetime.fromisoformat(values[-1])
-        return (at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(UTC)
-    except (ValueError, OverflowError):
-        raise UnreadableValue("must be an instant as 2026-11-29T12:00:00Z") from None
+    except ValueError:
+        raise UnreadableValue(rule) from None
+    return in_calendar(at if at.tzinfo else at.replace(tzinfo=UTC), rule)
 
 
 def _words(dimension: str) -> Callable[[Sequence[str]], tuple[str, ...]]:

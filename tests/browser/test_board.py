@@ -165,12 +165,25 @@ def test_an_address_that_makes_no_sense_opens_the_page_and_says_what_was_left_ou
 
 
 def test_an_address_without_a_page_leads_to_the_overview_with_a_sentence(demo: App, view: View) -> None:
-    tab = view(demo).open("nonsense", size="512")
+    tab = view(demo).open("sources").settled()
+    tab.page.goto(f"{demo.url}/start/?size=1024")
+    tab.page.wait_for_url(f"{demo.url}/?size=1024")
+    tab.board()
+    expect(tab.page.get_by_text("There is no page start; this is the page Overview.")).to_be_visible()
+    tab.page.goto(f"{demo.url}/nonsense?size=512")
     tab.page.wait_for_url(f"{demo.url}/?size=512")
     tab.board()
     expect(tab.page.get_by_text("There is no page nonsense; this is the page Overview.")).to_be_visible()
     assert tab.page.get_by_role("dialog").count() == 0
     assert tab.board_table.locator("tbody a").nth(1).get_attribute("href") == "/model?size=512&m=Lantern-6B-classic"
+    for address in ("/?size=1024", "/sources"):
+        tab.page.go_back()
+        tab.page.wait_for_url(f"{demo.url}{address}")
+    tab.page.locator("h1").first.wait_for()
+    tab.page.go_forward()
+    tab.page.wait_for_url(f"{demo.url}/?size=1024")
+    tab.board()
+    assert tab.page.get_by_role("dialog").count() == 0
 
 
 def test_a_size_can_be_typed_and_a_senseless_one_is_refused(demo: App, view: View) -> None:

@@ -13,6 +13,10 @@ WITHOUT_CONTROLS = ("guide", "budget")
 OF_ONE_HORDE = ("overview", "model", "workers", "sources", "replay")
 
 
+def plain(markdown: str) -> str:
+    return markdown.replace("\\", "").replace("\N{WORD JOINER}", "")
+
+
 def components(shown: App) -> list[str]:
     return [element.proto.component_name for element in shown.test.get("bidi_component")]
 
@@ -53,8 +57,82 @@ def test_many_parts_of_a_link_that_are_left_out_are_one_folded_list(app: NewApp)
     (folded,) = [box for box in shown.test.expander if "parts of the link" in box.label]
     assert folded.label == "9 parts of the link were left out"
     assert not folded.proto.expanded
-    listed = [str(text.value).replace("\\", "").replace("\u2060", "") for text in folded.markdown]
+    listed = [plain(str(text.value)) for text in folded.markdown]
     assert len(listed) == 9
     assert any(text.startswith("The link's size='<b>huge</b>' is left out") for text in listed)
     few = app().open(x1="1", x2="2")
     assert len(few.warnings) == 2
+
+
+@pytest.mark.parametrize("page", ["overview", "model", "workers"])
+@pytest.mark.parametrize(
+    ("start", "end"), [("0001-01-01T00:00Z", "0001-01-01T00:01Z"), ("9999-12-31T23:58Z", "9999-12-31T23:59Z")]
+)
+def test_no_instant_of_a_link_stops_a_page(app: NewApp, page: str, start: str, end: str) -> None:
+    shown = app().open(page, m="koboldcpp/Nocturne-70B", **{"from": start, "to": end})
+    shown.assert_well()
+    assert shown.title
+    told = [text for text in shown.warnings if "of the years 1970 to 2199" in text]
+    assert len(told) == 2, "each end is left out, and said so"
+
+
+def ways_on(shown: App) -> dict[str, str]:
+    """Return label → address of the links within the page."""
+    links = shown.test.main.get("page_link")
+    return {link.proto.label: f"{link.proto.page}?{link.proto.query_string}" for link in links}
+
+
+@pytest.mark.parametrize("page", ["overview", "model", "workers"])
+def test_a_source_that_is_not_configured_leaves_a_title_and_ways_on(app: NewApp, page: str) -> None:
+    shown = app().open(page, source="nope", size="512")
+    shown.assert_well()
+    assert [warning.proto.title for warning in shown.test.warning] == ["There is no such source here"]
+    links = ways_on(shown)
+    assert set(links) == {"Back to the demo", "Read the week", "Take the workshop"}
+    assert all("size=512" in where and "nope" not in where for where in links.values())
+
+
+def leave_the_wall(shown: App) -> None:
+    shown.assert_well()
+    assert [button.label for button in shown.test.main.button] == ["Leave the wall screen"]
+    shown.test.button(key="overview.wall").click().run()
+    shown.assert_well()
+    assert "wall" not in shown.address
+    assert shown.test.selectbox(key="shared.source").value, "the controls are back"
+
+
+def test_a_wall_screen_of_a_source_that_is_not_configured_has_its_way_out(app: NewApp) -> None:
+    shown = app().open(wall="1", source="nope")
+    assert shown.warnings == ["The source `nope` is not configured on this server. Leave the wall screen to choose another."]
+    leave_the_wall(shown)
+
+
+def test_a_wall_screen_of_a_source_that_never_answered_has_its_way_out(app: NewApp, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HORDE_URL", "http://127.0.0.1:1/api")  # where nobody listens
+    shown = app().open(wall="1", refresh="off")
+    assert len(shown.test.error) == 1
+    leave_the_wall(shown)
+
+
+@pytest.mark.parametrize("page", ["model", "week", "sources", "guide"])
+def test_only_the_overview_is_stripped_for_a_wall(app: NewApp, page: str) -> None:
+    shown = app().open(page, wall="1")
+    shown.assert_well()
+    assert len(shown.test.sidebar.get("page_link")) == len(FILES)
+    assert "The link's wall is left out: only the Overview has a wall's screen." in [plain(told) for told in shown.warnings]
+
+
+def test_a_wall_screen_says_what_is_left_out_of_its_link(app: NewApp) -> None:
+    few = app().open(wall="1", size="abc", colour="red")
+    few.assert_well()
+    assert len(few.warnings) == 2
+    many = app().open(wall="1", size="abc", colour="red", strange="1")
+    assert [box.label for box in many.test.expander] == ["3 parts of the link were left out"]
+
+
+@pytest.mark.parametrize("name", ["", " "])
+def test_a_part_of_a_link_without_a_name_is_left_out_in_words(app: NewApp, name: str) -> None:
+    shown = app().open(size="512", **{name: ""})
+    shown.assert_well()
+    (told,) = shown.warnings
+    assert plain(told) == "A part of the link that has no name is left out."

@@ -1,4 +1,5 @@
 from dataclasses import fields
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import given
@@ -7,6 +8,7 @@ from hypothesis import strategies as st
 from horde_policy.errors import InputError
 from horde_policy.settings import AllowanceSettings
 from horde_policy.views.budget_state import BUDGET_NAMES
+from horde_policy.views.history import range_of
 from horde_policy.views.parameters import (
     PARAMETERS,
     REFRESH_CHOICES_S,
@@ -16,6 +18,7 @@ from horde_policy.views.parameters import (
     size_from_text,
 )
 from horde_policy.views.replay_state import REPLAY_NAMES
+from horde_policy.views.review_state import parse_review_state
 from horde_policy.views.state import ViewState, parse_view_state
 from horde_policy.views.sweep_state import SWEEP_NAMES
 from horde_policy.views.words import STATES
@@ -179,6 +182,24 @@ def test_nothing_in_an_address_raises(query: dict[str, list[str]]) -> None:
     assert again == state
     assert more == ()
     assert all(len(note) < 400 for note in notes)
+
+
+FIRST_DAYS, LAST_DAYS = datetime(1, 3, 1), datetime(9999, 11, 1)  # noqa: DTZ001 (written with a Z below)
+ENDS = st.datetimes(max_value=FIRST_DAYS) | st.datetimes(min_value=LAST_DAYS)
+ANY_INSTANT = (ENDS | st.datetimes()).map(lambda at: f"{at.isoformat(timespec='minutes')}Z")
+LAST_POLL = datetime(2026, 11, 29, 12, tzinfo=UTC)
+
+
+@given(ANY_INSTANT, ANY_INSTANT)
+def test_every_instant_of_the_calendar_gives_a_range_that_can_be_looked_at_and_moved(start: str, end: str) -> None:
+    state, notes = parse_view_state({"from": [start], "to": [end]}, BASE)
+    shown = range_of(state, LAST_POLL - timedelta(days=7), LAST_POLL)
+    assert timedelta(0) < shown.end - shown.start <= timedelta(days=31)
+    assert shown.shifted(timedelta(days=7)).start < shown.start
+    review, review_notes = parse_review_state({"since": [start], "until": [end]})
+    for taken, told in (((state.from_at, state.to_at), notes), ((review.start, review.end), review_notes)):
+        assert (None in taken) == bool(told), "what is left out is told"
+        assert all(1970 <= at.year <= 2199 for at in taken if at)
 
 
 def test_a_deployments_first_source_needs_no_name_and_the_demo_then_has_one() -> None:
