@@ -102,6 +102,14 @@ def test_only_what_is_for_visitors_is_reachable(proxied: App) -> None:
     assert status_of(f"{root}/overview") == 404
 
 
+def test_an_address_below_a_page_leads_to_the_first_page(proxied: App) -> None:
+    for address in ("overview/model", "a/b/c"):
+        with urllib.request.urlopen(f"{proxied.url}/{address}?size=512", timeout=30) as answer:
+            assert answer.url == f"{proxied.url}/?size=512"
+    for address in ("overview", "overview/"):
+        assert status_of(f"{proxied.url}/{address}") == 200
+
+
 def test_pages_open_by_their_links_and_over_a_websocket(proxied: App, view: Callable[..., Viewer]) -> None:
     viewer = view(proxied)
     for page in ("model", "sources", "guide"):
