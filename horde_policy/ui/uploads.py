@@ -17,7 +17,7 @@ from horde_policy.views.state import ViewState
 if TYPE_CHECKING:
     from horde_policy.ui.budget_desk import BudgetDesk
 
-__all__ = ["KINDS", "Upload", "forget", "forget_here", "listed", "remember"]
+__all__ = ["KINDS", "Held", "Sessions", "Upload", "forget", "forget_here", "listed", "remember", "sessions"]
 
 Kind = Literal["exports", "traffic", "requests", "prices", "sweep"]
 
@@ -55,7 +55,7 @@ class Held:
 
 
 @dataclass(slots=True)
-class _Sessions:
+class Sessions:
     """What every session holds; one for the process."""
 
     lock: Lock = field(default_factory=Lock)
@@ -63,24 +63,25 @@ class _Sessions:
 
 
 @st.cache_resource(show_spinner=False)
-def _sessions() -> _Sessions:
-    return _Sessions()
+def sessions() -> Sessions:
+    """Return what every session holds, the process's one."""
+    return Sessions()
 
 
 def _held() -> list[Upload]:
     if _HELD not in st.session_state:
         st.session_state[_HELD] = Held()
     own: Held = st.session_state[_HELD]
-    sessions = _sessions()
-    with sessions.lock:
-        sessions.held.add(own)
+    every = sessions()
+    with every.lock:
+        every.held.add(own)
     return own.uploads
 
 
 def _held_elsewhere(upload: Upload, own: list[Upload]) -> bool:
-    sessions = _sessions()
-    with sessions.lock:
-        others = [held.uploads for held in sessions.held if held.uploads is not own]
+    every = sessions()
+    with every.lock:
+        others = [held.uploads for held in every.held if held.uploads is not own]
     return any((one.kind, one.key) == (upload.kind, upload.key) for held in others for one in held)
 
 

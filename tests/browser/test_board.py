@@ -209,8 +209,9 @@ def test_the_age_ticks_in_the_browser_with_the_words_of_the_server(demo: App, vi
     tab.page.wait_for_timeout(2200)
     assert tab.part("age") != first
     assert len(tab.received) == before, "the server is not asked for it"
-    tile = tab.page.locator(".tile.age .value").inner_text()
-    assert tab.part("age") == f"{tile} old"
+    tile = tab.page.locator(".tile.age .value")
+    both = [(tab.part("age"), tile.inner_text()) for _ in range(3)]
+    assert any(status == f"{shown} old" for status, shown in both), "a second may end between the two"
     source = (Path(__file__).parents[2] / "horde_policy/ui/components/age.js").read_text(encoding="utf-8")
     ages = [0, 0.4, 59.99, 60, 3599, 3600, 7261, 86_399, 86_400, 200_000, 1e7]
     words = tab.page.evaluate(f"ages => {{ {source}; return ages.map(formatAge) }}", ages)

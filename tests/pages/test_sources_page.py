@@ -319,7 +319,7 @@ def test_a_session_that_has_ended_keeps_nothing_from_being_forgotten(app: NewApp
     key = replay.add("log.csv", LOG)[0]
     upload = uploads.Upload(key, "traffic", "log.csv", "", "")
     gone = uploads.Held([upload])
-    uploads._sessions().held.add(gone)
+    uploads.sessions().held.add(gone)
     shown = app()
     shown.test.session_state["uploads.held"] = uploads.Held([upload])
     shown.open("sources").assert_well()
