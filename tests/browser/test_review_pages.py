@@ -247,6 +247,7 @@ def test_findings_lead_to_the_page_state_behind_them_and_the_report_is_one_file(
     text = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "These data are made up" in text
     tab.page.get_by_role("link", name="See the decisions").first.click()
+    tab.page.wait_for_url("**/decisions?*")  # the week's own headline tells the same shares
     tab.page.get_by_role("heading", name="89.6 % were free and 6.4 % refused").wait_for()
     assert query(tab) == {"columns": ["requested_size"]}
     shown(tab)

