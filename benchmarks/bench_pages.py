@@ -14,6 +14,7 @@ import os
 import statistics
 import tempfile
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -38,16 +39,19 @@ OUR_MODEL = "koboldcpp/Fernery-24B-v1.1"
 MODEL = f"m={quote(OUR_MODEL, safe='')}"
 IDLE = '[data-testid="stApp"][data-test-script-state="notRunning"]'
 
-BARE = """
+PAGE = """
+import json
+from pathlib import Path
+
 import plotly.graph_objects as go
 import streamlit as st
 
 part, whole = (int(st.query_params.get(name, 80)) for name in ("part", "whole"))
+FIGURES
 
 def charts(name):
     st.title(f"{name} {part} {whole}")
-    for number in range(3):
-        figure = go.Figure(go.Scatter(x=list(range(200)), y=[whole * (x % 7) for x in range(200)]))
+    for number, figure in enumerate(figures()):
         figure.update_layout(title=f"{name} {whole}" + (f" {part}" if number == 0 else ""))
         st.plotly_chart(figure, key=f"{name}{number}")
 
@@ -62,34 +66,22 @@ st.navigation([start, st.Page(one, url_path="one"), st.Page(two, url_path="two")
 """
 """The first page stands at the address without a name alone, so neither of the two that are measured is the first."""
 
-SAME = """
-import json
-from pathlib import Path
-
-import plotly.graph_objects as go
-import streamlit as st
-
-SPECS = json.loads((Path(__file__).parent / "specs.json").read_text(encoding="utf-8"))
-part, whole = (int(st.query_params.get(name, 80)) for name in ("part", "whole"))
-
-def charts(name):
-    st.title(f"{name} {part} {whole}")
-    for number, spec in enumerate(SPECS):
-        figure = go.Figure(spec)
-        figure.update_layout(title=f"{name} {whole}" + (f" {part}" if number == 0 else ""))
-        figure.update_yaxes(range=[0, whole * 60])
-        st.plotly_chart(figure, key=f"{name}{number}")
-
-def one():
-    charts("one")
-
-def two():
-    charts("two")
-
-start = st.Page(lambda: charts("start"), title="start", url_path="start", default=True)
-st.navigation([start, st.Page(one, url_path="one"), st.Page(two, url_path="two")]).run()
-"""
-"""The bare page with the very figures of our page in place of simple lines: what is left between the two is the page's own."""
+BARE = PAGE.replace(
+    "FIGURES",
+    """
+def figures():
+    return [go.Figure(go.Scatter(x=list(range(200)), y=[whole * (x % 7) for x in range(200)])) for _ in range(3)]
+""",
+)
+SAME = PAGE.replace(
+    "FIGURES",
+    """
+def figures():
+    specs = json.loads((Path(__file__).parent / "specs.json").read_text(encoding="utf-8"))
+    return [go.Figure(spec).update_yaxes(range=[0, whole * 60]) for spec in specs]
+""",
+)
+"""With the very figures of our page in place of simple lines: what is left between the two is the page's own."""
 
 
 def specs_of_our_page() -> str:
@@ -120,7 +112,7 @@ REACHES = """ends => Object.entries(ends).every(([name, end]) => {
 
 
 @dataclass(frozen=True)
-class App:
+class App(ABC):
     """A page with charts, another page to come from, and what filters the first one's charts."""
 
     url: str
@@ -144,11 +136,13 @@ class App:
     def go(self, page: Page) -> None:
         page.evaluate(GO, f"/{self.page}?{self.query}")
 
+    @abstractmethod
     def filter_one(self, page: Page, place: int) -> None:
-        raise NotImplementedError
+        """Ask for what changes one chart, and wait until it shows it; ``place`` makes each time another."""
 
+    @abstractmethod
     def filter_all(self, page: Page, place: int) -> None:
-        raise NotImplementedError
+        """Ask for what changes all charts, and wait until they show it."""
 
 
 class Ours(App):

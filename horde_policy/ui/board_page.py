@@ -9,7 +9,7 @@ from horde_policy.ui import address, components, controls, history, past_page
 from horde_policy.ui.first_minute import show_offers
 from horde_policy.ui.page import Opened, show_problems
 from horde_policy.ui.tables import show_grid
-from horde_policy.ui.wall import leave_or_enter
+from horde_policy.ui.way_out import leave_or_enter
 from horde_policy.views import overview, overview_words
 from horde_policy.views.exports import file_name, headings, to_csv, to_parquet
 from horde_policy.views.grid import Cell

@@ -219,7 +219,7 @@ def _assumptions(state: BudgetState) -> None:
 
 def _apply_assumptions() -> None:
     given = st.session_state
-    if left_empty({"budget.pace": "Output comes at (tok/s)", "budget.input": "Real input tokens to one estimated"}):
+    if left_empty(("budget.pace", "budget.input")):
         return
     try:
         zone = zone_from_text(str(given["budget.zone"]))

@@ -138,8 +138,7 @@ def request_and_settings(state: ViewState) -> None:
 
 def _apply_settings() -> None:
     base = deployment_settings()
-    fields = {f"shared.{setting}": text for setting, (text, _) in SETTING_LABELS.items()}
-    if left_empty(fields | {"shared.context": "Context (tokens)"}):
+    if left_empty(["shared.context", *(f"shared.{setting}" for setting in SETTING_LABELS)]):
         return
     given = {setting: st.session_state[f"shared.{setting}"] for setting in SETTING_LABELS}
     try:

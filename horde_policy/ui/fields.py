@@ -4,7 +4,7 @@ Streamlit's own field, given a value to begin with, hands the least number it ta
 empty field is no answer: what it held stays, and the page says so.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import streamlit as st
@@ -28,6 +28,7 @@ def number_field(
 
     Within a form there is no ``on_change``: what is done with the form asks :func:`left_empty`.
     """
+    _labels()[key] = label
     if on_change is None:
         st.number_input(label, least, most, value=None, key=key, **arguments)
         return
@@ -41,12 +42,19 @@ def number_field(
     st.number_input(label, least, most, value=None, key=key, on_change=changed, **arguments)
 
 
-def left_empty(labels: Mapping[str, str]) -> bool:
-    """Return whether one of a form's fields, by key, holds no number; it is then said, and what that one held comes back.
+def left_empty(keys: Iterable[str]) -> bool:
+    """Return whether one of a form's fields of this kind holds no number; it is then said, and what that one held comes back.
 
     What was typed into the others stays typed.
     """
-    empty = {key: label for key, label in labels.items() if st.session_state[key] is None}
+    labels = _labels()
+    empty = [key for key in keys if key in labels and st.session_state[key] is None]
     if empty:
-        say(f"Nothing was changed: {', '.join(empty.values())} was left empty.", again=empty)
+        say(f"Nothing was changed: {', '.join(labels[key] for key in empty)} was left empty.", again=empty)
     return bool(empty)
+
+
+def _labels() -> dict[str, str]:
+    """Return the label of each field that this session was shown, by key."""
+    labels: dict[str, str] = st.session_state.setdefault("fields.labels", {})
+    return labels

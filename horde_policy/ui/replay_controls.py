@@ -149,11 +149,10 @@ def _drawn(drawn: Drawn) -> None:
 
 
 def _apply_drawn() -> None:
-    if left_empty({f"replay.drawn.{name}": name for name in ("workers", "models", "median", "p95", "seed")}):
+    keys = [f"replay.drawn.{name}" for name in ("workers", "models", "median", "p95", "seed")]
+    if left_empty(keys):
         return
-    workers, models, median, p95, chosen_seed = (
-        st.session_state[f"replay.drawn.{name}"] for name in ("workers", "models", "median", "p95", "seed")
-    )
+    workers, models, median, p95, chosen_seed = (st.session_state[key] for key in keys)
     wanted = Drawn(
         workers=int(workers), models=int(models), speed_median_tok_per_s=median, speed_p95_tok_per_s=p95, seed=int(chosen_seed)
     )

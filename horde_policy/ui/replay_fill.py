@@ -1,7 +1,6 @@
 """The Replay page's editor of the fill rule: what no trace records, and the map of a trace's models to the fleet's."""
 
 from collections.abc import Sequence
-from typing import Final
 
 import streamlit as st
 
@@ -58,17 +57,14 @@ def show_fill(opened: Opened) -> None:
                 "stands here at first are the models most asked for, which means nothing: say what stands for what.",
             )
         with st.container(horizontal=True):
-            for name, label in SHARES.items():
+            for name, label in (
+                ("anonymous", "Anonymous (%)"),
+                ("shared", "Shared keys (%)"),
+                ("pay", "Can pay (%)"),
+                ("downgrade", "Allow a downgrade (%)"),
+            ):
                 number_field(label, 0, 100, step=1, key=f"replay.fill.{name}", width=150)
         st.form_submit_button("Apply", type="primary", on_click=_apply)
-
-
-SHARES: Final = {
-    "anonymous": "Anonymous (%)",
-    "shared": "Shared keys (%)",
-    "pay": "Can pay (%)",
-    "downgrade": "Allow a downgrade (%)",
-}
 
 
 def _seed(state: ViewState, rule: FillRule) -> None:
@@ -98,8 +94,7 @@ def suggested(published: Sequence[str], most_asked: Sequence[str]) -> ModelMap:
 
 
 def _apply() -> None:
-    labels = {"replay.fill.cap": "The constant (tokens)"} | {f"replay.fill.{name}": label for name, label in SHARES.items()}
-    if left_empty(labels):
+    if left_empty(f"replay.fill.{name}" for name in ("cap", "anonymous", "shared", "pay", "downgrade")):
         return
     given = {name: st.session_state[f"replay.fill.{name}"] for name in ("size", "cap", "weights", "models")}
     shares = {name: int(st.session_state[f"replay.fill.{name}"]) / 100 for name in ("anonymous", "shared", "pay", "downgrade")}

@@ -1,7 +1,6 @@
 """The editor of the settings that a replay compares with the baseline: sliders that write the address."""
 
 from collections.abc import Sequence
-from typing import Final
 
 import streamlit as st
 
@@ -228,22 +227,12 @@ def _further(run: Run) -> None:
         st.form_submit_button("Apply", type="primary", on_click=_apply, args=(letter, tuple(values)))
 
 
-NUMBERS: Final = {
-    "return_after_s": "comes back after (s)",
-    "return_times": "so many times",
-    "assumed_speed_tok_per_s": "Assumed speed (tok/s)",
-    "jobs_rule_floor_per_thread": "Jobs rule: floor at jobs a thread",
-    "request_ttl_s": "A waiting request lives (s)",
-}
-"""The fields that must hold a number, with their labels; the job's time limit may be none."""
-
-
 def _bounds(least: float, most: float, value: float | None) -> tuple[float, float]:
     """Return a control's limits, widened to hold what an address says."""
     return (least, most) if value is None else (min(least, float(value)), max(most, float(value)))
 
 
 def _apply(letter: str, names: tuple[str, ...]) -> None:
-    if left_empty({f"replay.{letter}.{name}": label for name, label in NUMBERS.items()}):
+    if left_empty(f"replay.{letter}.{name}" for name in names):
         return
     _change(letter, "", **{name: st.session_state[f"replay.{letter}.{name}"] for name in names})

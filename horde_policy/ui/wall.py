@@ -4,11 +4,10 @@ import streamlit as st
 
 from horde_policy.ui import address, components, history, past_page
 from horde_policy.ui.page import Opened
-from horde_policy.ui.way_out import leave_or_enter
 from horde_policy.views import overview, overview_words
 from horde_policy.views.wall import wall_data
 
-__all__ = ["leave_or_enter", "show_wall"]
+__all__ = ["show_wall"]
 
 
 def show_wall(opened: Opened, past: history.Past | str) -> None:

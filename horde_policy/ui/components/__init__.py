@@ -25,7 +25,7 @@ def _registered(name: str, *scripts: str) -> Callable[..., Any]:
     )
 
 
-grid = _registered("grid", "link.js", "grid.js")
+grid = _registered("grid", "link.js", "element.js", "grid.js")
 pulse = _registered("pulse", "age.js", "pulse.js")
 status = _registered("status", "age.js", "copy.js", "status.js")
-wall = _registered("wall", "link.js", "wall.js")
+wall = _registered("wall", "link.js", "element.js", "wall.js")

@@ -5,13 +5,6 @@ const FIRST_ROWS = 60
 const SVG = "http://www.w3.org/2000/svg"
 const instances = new WeakMap()
 
-const element = (tag, className, text) => {
-  const node = document.createElement(tag)
-  if (className) node.className = className
-  if (text !== undefined && text !== null) node.textContent = text
-  return node
-}
-
 const shape = (tag, attributes) => {
   const node = document.createElementNS(SVG, tag)
   for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value)

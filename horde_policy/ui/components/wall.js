@@ -11,13 +11,6 @@ const GAP_EM = 2
 const LEAST_ROWS = 3
 const instances = new WeakMap()
 
-const element = (tag, className, text) => {
-  const node = document.createElement(tag)
-  if (className) node.className = className
-  if (text !== undefined && text !== null) node.textContent = text
-  return node
-}
-
 // The largest type in which all rows fit, with the columns and the rows of each; the least type where they never do.
 const fitOf = (rows, width, height, rem) => {
   const fit = (type) => {
