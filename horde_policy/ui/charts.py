@@ -45,10 +45,9 @@ def show_figure(
     """
     if not alt.strip():
         raise ValueError("a figure needs its alt text")
-    # numbers on axes as everywhere, and what the viewer's clock shows where an axis is in UTC
-    figure.update_xaxes(separatethousands=True)
-    figure.update_yaxes(separatethousands=True)
-    figure.for_each_xaxis(lambda axis: axis.update(title_text=with_zone(axis.title.text, _offset_min())))
+    axis = figure.layout.xaxis
+    if (title := with_zone(axis.title.text, _offset_min())) != axis.title.text:
+        axis.title.text = title
     arguments: dict[str, Any] = {"width": "stretch", "theme": "streamlit", "key": key, "config": dict(config), "alt": alt}
     modes: list[Literal["box", "points"]] = []
     modes += ["box"] if on_box is not None else []

@@ -149,12 +149,13 @@ def fig_trade_off(summary: pl.DataFrame, reserve_tokens: int, mode: Mode) -> go.
         [f"really overspent {_money(row['overspend_pico'])}" for row in rows],
     )  # fmt: skip
     _mark(figure, rows, places, reserve_tokens, mode)
-    legend_below(figure)
+    legend_below(figure, rows=2)
+    figure.layout.margin.b += 34  # the settings' names are slanted
     figure.update_layout(
         yaxis={"domain": [0.57, 1], "title": {"text": "refused early (%)"}, "rangemode": "tozero"},
         yaxis2={
             "domain": [0, 0.45], "title": {"text": "over the limit ($)"}, "rangemode": "tozero",
-            "anchor": "x", "zeroline": False, "automargin": True,
+            "anchor": "x", "zeroline": False, "automargin": True, "separatethousands": True,
         },
     )  # fmt: skip
     figure.update_xaxes(
@@ -260,8 +261,8 @@ def fig_outcomes(summary: pl.DataFrame, mode: Mode) -> go.Figure:
         xanchor="left",
         font={"size": 12, "color": FAINT[mode]},
     )
-    legend_below(figure)
-    figure.update_layout(barmode="stack", bargap=0.22)
+    legend_below(figure, rows=2)
+    figure.update_layout(barmode="stack", bargap=0.22, margin={"l": 104})
     share_axis(figure.layout.xaxis, "share of the requests", [0, 124])
     figure.layout.xaxis.tickvals = [0, 25, 50, 75, 100]
     figure.update_yaxes(
@@ -337,7 +338,7 @@ def fig_money(moments: pl.DataFrame, setting: str, limit_pico: int, *, dated: bo
         annotation_position="bottom left",
         annotation_font={"size": 11, "color": TEXT[mode]},
     )
-    legend_below(figure)
+    legend_below(figure, rows=3)
     figure.update_yaxes(title={"text": "money ($)"}, rangemode="tozero")
     _time_axis(figure, dated=dated)
     return figure
@@ -381,7 +382,7 @@ def fig_over_time(moments: pl.DataFrame, settings: Mapping[str, str], column: st
             customdata=None if counted else _monies(points[column]),
             hovertemplate=f"{name}: {'%{y:,}' if counted else '%{customdata}'}<br>%{{x}}<extra></extra>",
         )
-    legend_below(figure)
+    legend_below(figure, rows=2)
     if column == "open":
         figure.update_yaxes(title={"text": "open requests"}, rangemode="tozero")
     else:

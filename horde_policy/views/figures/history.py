@@ -266,6 +266,10 @@ def presence_alt(workers: int, drawn: int) -> str:
     return f"When each worker was there over the range, and whether it served everybody{longest}."
 
 
+CHARACTER_PX = 6.5
+"""About the width of a label's character; a name of wide ones gets more room from Plotly."""
+
+
 def fig_presence(
     periods: pl.DataFrame, order: Sequence[str], names: Sequence[str], end: datetime, gaps: pl.DataFrame, mode: Mode
 ) -> go.Figure:
@@ -299,7 +303,9 @@ def fig_presence(
             figure.add_scatter(x=x, y=y, mode="lines", name=word, line=line, hovertemplate="%{x|%-d %b %H:%M} UTC<extra></extra>")
     _draw_gaps(figure, gaps, mode)
     utc_axis(figure)
-    labels = [escape_plotly(shortened(visible(name), 28)) for name in names]
+    called = [shortened(visible(name), 28) for name in names]
+    labels = [escape_plotly(name) for name in called]
+    figure.layout.margin.l = 14 + round(CHARACTER_PX * max(map(len, called), default=0))
     figure.update_yaxes(tickmode="array", tickvals=[place[i] for i in order], ticktext=labels, range=[0.3, len(order) + 0.7])
     legend_below(figure)
     return figure

@@ -124,7 +124,8 @@ def fig_curve(
         _draw_point(figure, settings, state, named_s, end_s, mode)
     # above the plot, each in a row of its own: on a phone there is no room for both words between the lines
     draw_marks(figure, settings, mode, above=True)
-    figure.layout.margin.t = 24 + MARK_ROW_PX
+    # Plotly keeps more distance where no margin is small; the last label of the axis x stands over its end.
+    figure.layout.margin = {"l": 74, "r": 20, "t": 24 + MARK_ROW_PX, "b": 61}
     name_axis(figure.layout.xaxis, "estimated wait (s)", [0, end_s])
     name_axis(figure.layout.yaxis, "free output allowance (tokens)", [0, settings.ceiling_tokens * ROOM_ABOVE])
     return figure
@@ -287,8 +288,9 @@ def name_marks(figure: go.Figure) -> None:
     ['low to at worst', 'over the range']
     """
     named = [trace for trace in figure.data if trace.name.startswith((RANGE, TRAIL)) and len(trace.x)]
-    if named and not figure.layout.showlegend:
-        figure.update_traces(showlegend=False)
+    if named:
+        if not figure.layout.showlegend:
+            figure.update_traces(showlegend=False)
         legend_below(figure)
     for trace in named:
         trace.showlegend = True

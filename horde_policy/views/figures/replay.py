@@ -134,8 +134,8 @@ def fig_mix(runs: Runs, by: str, mode: Mode) -> go.Figure:
             textangle=0,
             hovertemplate="%{y}<br>" + outcome + ": %{customdata[0]}, %{customdata[1]} requests<extra></extra>",
         )
-    legend_below(figure)
-    figure.update_layout(barmode="stack", bargap=0.18)
+    legend_below(figure, rows=2)
+    figure.update_layout(barmode="stack", bargap=0.18, margin={"l": 120, "r": 20, "b": figure.layout.margin.b + 4})
     share_axis(figure.layout.xaxis, "share of the requests", [0, 100])
     figure.update_yaxes(autorange="reversed")
     return figure
@@ -307,8 +307,8 @@ def fig_changes(changes: Mapping[str, Compared], mode: Mode) -> go.Figure:
                 x=100 * x, y=letter, text=text, showarrow=False, xanchor=anchor, font={"color": TEXT[mode], "size": 12}
             )
     figure.add_vline(x=0, line={"width": 1, "color": FAINT[mode]})
-    legend_below(figure)
-    figure.update_layout(barmode="relative")
+    legend_below(figure, rows=2)
+    figure.update_layout(barmode="relative", margin={"l": 24})
     reach = max(0.001, widest) * 170
     share_axis(figure.layout.xaxis, "worse ← share of the requests → better", [-reach, reach])
     figure.layout.xaxis.nticks = 7

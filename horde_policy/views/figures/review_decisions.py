@@ -309,6 +309,7 @@ def fig_size_grid(grid: pl.DataFrame, mode: Mode) -> go.Figure:
     a red frame what was counted though the rule does not allow it. The hover says why.
     """
     figure = base_figure(height_px=120 + CELL_PX * len(SIZES))
+    figure.layout.margin.l = 108
     most = float(grid["count_high"].to_numpy().max()) if grid.height else 0.0
     rows = list(grid.iter_rows(named=True))
     broken = [row["impossible_high"] > 0 for row in rows]

@@ -121,6 +121,7 @@ def _gain_text(gained: Bounds, sign: str) -> str:
 def fig_gains(answers: Mapping[str, WhatIf], mode: Mode) -> go.Figure:
     """Return a square for each change and requested size: how many requests would become free, or cease to be."""
     figure = base_figure(height_px=110 + 46 * max(1, len(answers)))
+    figure.layout.margin.l = 102
     found = gains(answers)
     most = max((max(more.high, lost.high) for more, lost in found.values()), default=0.0)
     x, y, colours, texts, hovers = [], [], [], [], []

@@ -90,6 +90,18 @@ PLOTLY_CONFIG: Final[dict[str, Any]] = {
 """What the chart's own tool bar offers; the camera saves a picture."""
 
 
+LABELS_PX: Final = {"l": 70, "b": 57}
+"""Room for the labels and the title of an axis of thousands, left, and of one that is no axis of time, below.
+
+Plotly gives what needs more room the room that it needs, but draws the whole figure again for it: with too little from the start
+half of a figure's time goes there (decision 0196).
+"""
+_AXIS: Final = {"zeroline": False, "automargin": True, "separatethousands": True, "ticklabeloverflow": "allow"}
+"""Numbers on axes as everywhere. No label is cut where it has its room, so none need be measured for it."""
+SECOND_LINE_PX: Final = 13
+"""An axis of time has labels of two lines."""
+
+
 def base_figure(*, height_px: int = 320) -> go.Figure:
     """Return an empty figure with the house's margins, fonts and hover; Streamlit's theme adds the colours.
 
@@ -100,12 +112,12 @@ def base_figure(*, height_px: int = 320) -> go.Figure:
     return go.Figure(
         layout={
             "height": height_px,
-            "margin": {"l": 8, "r": 8, "t": 24, "b": 8},
+            "margin": {"r": 8, "t": 24, **LABELS_PX},
             "showlegend": False,
             "hovermode": "closest",
             "dragmode": False,
-            "xaxis": {"showgrid": False, "zeroline": False, "automargin": True},
-            "yaxis": {"zeroline": False, "automargin": True},
+            "xaxis": {"showgrid": False, **_AXIS},
+            "yaxis": dict(_AXIS),
         }
     )
 
@@ -170,6 +182,8 @@ def draw_upright(figure: go.Figure, at: float, *, colour: str, label: str = "", 
 
 LEGEND_ROW_PX = 26
 """The height of one row of a legend with its distance from what stands above it."""
+LEGEND_TEXT_PX, LEGEND_FRAME_PX = 19, 10
+"""What a row of a legend takes as Plotly draws it, and what all of them have around them."""
 
 
 def legend_below(figure: go.Figure, *, rows: int = 1) -> None:
@@ -182,13 +196,18 @@ def legend_below(figure: go.Figure, *, rows: int = 1) -> None:
     >>> legend_below(figure)
     >>> figure.layout.legend.yref, figure.layout.legend.yanchor, figure.layout.height
     ('container', 'bottom', 326)
+    >>> legend_below(figure)  # again: one more row
+    >>> figure.layout.height, figure.layout.margin.b - LABELS_PX["b"]
+    (352, 48)
     """
+    first = not figure.layout.showlegend
     place = {"orientation": "h", "yref": "container", "y": 0, "yanchor": "bottom", "x": 0, "xanchor": "left"}
     # wide enough to tell one pattern of dashes from another
     look = {"traceorder": "normal", "font": {"size": 12}, "itemwidth": 40}
     figure.layout.showlegend = True
     figure.layout.legend = place | look
-    figure.layout.height = (figure.layout.height or 320) + LEGEND_ROW_PX * rows
+    figure.layout.height += LEGEND_ROW_PX * rows
+    figure.layout.margin.b += LEGEND_TEXT_PX * rows + LEGEND_FRAME_PX * first
 
 
 def draw_beneath(
@@ -311,3 +330,4 @@ def utc_axis(figure: go.Figure, *, title: str = TIME_TITLE) -> None:
     axis = figure.layout.xaxis
     axis.title.text, axis.type, axis.hoverformat = title, "date", "%-d %b %Y %H:%M:%S UTC"
     axis.tickformatstops = _DATE_STOPS
+    figure.layout.margin.b += SECOND_LINE_PX

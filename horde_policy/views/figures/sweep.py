@@ -116,6 +116,7 @@ def fig_heat(heat: Heat, names: Mapping[str, str], marked: Mapping[str, str | No
         ],
         hovertemplate="%{customdata[3]}<br>%{customdata[2]}<br>%{customdata[1]}%{customdata[4]}<extra></extra>",
     )
+    figure.layout.margin.b += 8
     figure.update_layout(xaxis=_level_axis(heat.x_name, heat.x_levels), yaxis=_level_axis(heat.y_name, heat.y_levels))
     return figure
 
@@ -266,7 +267,7 @@ def fig_front(
             marker = {"symbol": symbol, "size": size, "color": TEXT[mode], "line": {"width": 2, "color": TEXT[mode]}}
             whiskers = {f"error_{axis}": _spread(judgement, metric, name, mode) for axis, metric in (("x", x), ("y", y))}
             add(word, [[place_of[name]]], marker, **whiskers)
-    legend_below(figure)
+    legend_below(figure, rows=3)
     figure.update_layout(xaxis=_metric_axis(x, xs), yaxis=_metric_axis(y, ys))
     return figure
 

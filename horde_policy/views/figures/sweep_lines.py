@@ -89,7 +89,7 @@ def fig_parallel(judgement: Judgement, names: Mapping[str, str], *, point: str |
     figure.update_yaxes(visible=False, range=[-0.06, 1.06], fixedrange=True)
     # Room in pixels on both sides: a share of the axis would be too little for the first labels and the last title on a phone.
     legend_below(figure)
-    figure.update_layout(hovermode="closest", margin={"l": 42, "r": 42})
+    figure.update_layout(hovermode="closest", margin={"l": 42, "r": 42, "b": figure.layout.margin.b + 4})
     return figure
 
 
