@@ -312,7 +312,7 @@ def _between(metric: str, low: float | None, high: float | None) -> str:
         return "too few days to say"
     if low == high:  # no spread, so no range: one refusal on a day of production would be outside of it
         return f"{figure_words(metric, low)} on every replayed day, so no range to hold a day against"
-    return f"{figure_words(metric, low)} to {figure_words(metric, high)}"
+    return one_or_range(figure_words(metric, low), figure_words(metric, high))
 
 
 # --- writing it ---------------------------------------------------------------------------------------------------------

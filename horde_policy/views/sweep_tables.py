@@ -12,6 +12,7 @@ from horde_policy.sweep.noise import LEAST_BLOCKS
 from horde_policy.sweep.proposal import Proposal
 from horde_policy.sweep.run import Sweep
 from horde_policy.sweep.unserved import unserved_range
+from horde_policy.units import one_or_range
 from horde_policy.views import proposal_words
 from horde_policy.views.grid import Column, Row
 from horde_policy.views.replay_words import fleet_words
@@ -351,7 +352,7 @@ def point_rows(judgement: Judgement, marks: Mapping[str, str], queries: Mapping[
         cells: dict[str, Any] = {"settings": f"{marks.get(point, '')} {values}".strip() or "as in force"}
         for metric in judgement.question.metrics:
             low, high = row[f"{metric.key}_low"], row[f"{metric.key}_high"]
-            bounds = "" if low is None or high is None else f"{figure_words(metric, low)} to {figure_words(metric, high)}"
+            bounds = "" if low is None or high is None else one_or_range(figure_words(metric, low), figure_words(metric, high))
             cells[metric.key] = {"text": figure_words(metric, row[metric.key]), "sub": bounds}
             cells[f"{metric.key}_holdout"] = figure_words(metric, row[f"{metric.key}_holdout"])
         cells |= {

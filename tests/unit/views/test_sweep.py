@@ -294,7 +294,7 @@ def test_a_setting_of_many_values_is_cut_into_levels() -> None:
     levels = levels_of(pl.DataFrame({"wait_full_s": [float(k) for k in range(100)]}), "wait_full_s")
     assert len(levels) == 8
     assert sum(len(level.values) for level in levels) == 100
-    assert levels[0].label == "0 s to 12 s"
+    assert levels[0].label == "0 to 12 s"
 
 
 @pytest.mark.parametrize("mode", ["light", "dark"])
