@@ -7,6 +7,7 @@ import polars as pl
 
 from horde_policy.replay.fill_rule import FillRule
 from horde_policy.sweep.axes import SETTINGS
+from horde_policy.sweep.inputs import MadeUp, made_up
 from horde_policy.sweep.judge import Judgement
 from horde_policy.sweep.noise import LEAST_BLOCKS
 from horde_policy.sweep.proposal import Proposal
@@ -56,6 +57,14 @@ INTRODUCTION: Final = (
     "A sweep replays the same requests under many settings, and says which to choose, how sure that is, and what the choice does "
     "on days that had no say in it. Click a square, a dot or a row to look at its settings."
 )
+
+MADE_UP: Final[dict[MadeUp, str]] = {
+    "traffic": "the traffic",
+    "fleet": "the fleet",
+    "both": "traffic and fleet",
+    "either": "traffic or fleet (the sweep's file does not say which)",
+}
+"""Which of a sweep's inputs are synthetic, as words."""
 
 _FLEET_NEEDS: Final = {"from", "synthetic", "workers", "models", "combined_speed_tok_per_s"}
 _LOUD: Final = (
@@ -139,10 +148,11 @@ def rests_on(sweep: Sweep, judgement: Judgement) -> list[tuple[str, str]]:
             + " of what the fleet could make"
         )
     requests = int(rows.filter(pl.col("point") == rows["point"][0])["requests"].sum())
-    made_up = [
+    which = made_up(stamp)
+    told = [
         word
         for held, word in (
-            (stamp.get("synthetic"), "traffic, fleet or both"),
+            (which, "" if which is None else MADE_UP[which]),
             (times * max(loads) > 1, "copies that make the load"),
             (stamp.get("reconstruction"), "a reconstruction from counts"),
         )
@@ -162,7 +172,7 @@ def rests_on(sweep: Sweep, judgement: Judgement) -> list[tuple[str, str]]:
             f"{short_days_words(judgement.short_days)}{judgement.seeds} seed{'s' if judgement.seeds > 1 else ''}",
         ),
     ]
-    return [("Made up", ", ".join(made_up)), *found] if made_up else found
+    return [("Made up", ", ".join(told)), *found] if told else found
 
 
 def _fills(stamp: Mapping[str, Any], rows: pl.DataFrame) -> str:

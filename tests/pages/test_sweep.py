@@ -86,7 +86,7 @@ def test_the_demo_shows_results_at_once_and_says_what_is_made_up(app: NewApp) ->
     shown.assert_well()
     assert shown.title == "Keep the settings in force"
     assert errors(shown) == []
-    assert "Made up traffic, fleet or both, copies that make the load" in words(shown).replace("**", "")
+    assert "Made up the fleet, copies that make the load" in words(shown).replace("**", "")
     assert "The settings that look best are within the noise: their lead may be luck." in notices(shown)
     charts = shown.test.get("plotly_chart")
     assert len(charts) == 6
