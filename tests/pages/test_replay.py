@@ -49,6 +49,10 @@ def notices(shown: App) -> list[str]:
     return [text.replace("\\", "").replace("\N{WORD JOINER}", "") for text in shown.warnings]
 
 
+def left_out(shown: App) -> list[str]:
+    return [text for text in notices(shown) if text.startswith("The link's ")]
+
+
 def run_rows(shown: App) -> dict[str, dict[str, object]]:
     return {row["cells"]["run"]["text"]: row["cells"] for row in shown.part("replay.runs")["rows"]}
 
@@ -337,7 +341,18 @@ def test_a_model_that_nobody_asks_for_is_said_and_all_are_shown(app: NewApp) -> 
     shown = app().open("replay", **SMALL, see_model="<b>nobody</b>")
     shown.assert_well()
     assert shown.test.selectbox(key="replay.model").value == "all models"
-    assert any("No request here asks for" in str(caption.value) for caption in shown.test.caption)
+    assert left_out(shown) == [
+        "The link's see_model='<b>nobody</b>' is left out: it must be a model that a request of this replay asks for."
+    ]
+
+
+@pytest.mark.parametrize("name", ["see_run", "open_run"])
+def test_settings_of_a_link_that_are_not_compared_are_said(app: NewApp, name: str) -> None:
+    shown = app().open("replay", **SMALL, run="rule=old", **{name: "E"})
+    shown.assert_well()
+    assert left_out(shown) == [f"The link's {name}='E' is left out: it must be the letter of settings that are compared: B."]
+    shown = app().open("replay", **SMALL, run="rule=old", **{name: "B"})
+    assert left_out(shown) == []
 
 
 # --- models by a map, and ServeGen ------------------------------------------------------------------------------------------
