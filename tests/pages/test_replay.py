@@ -302,7 +302,7 @@ def test_which_sliders_are_open_stands_in_the_address(app: NewApp) -> None:
     assert other.address.get("run", []) == ["ceiling_tokens=2048", "wait_floor_s=150"]
 
 
-@pytest.mark.parametrize(("letter", "note"), [("D", "opens settings D, which are not there"), ("Z", "open_run='Z' is left out")])
+@pytest.mark.parametrize(("letter", "note"), [("D", "open_run='D' is left out"), ("Z", "open_run='Z' is left out")])
 def test_a_link_that_opens_settings_which_are_not_there_opens_the_first_and_says_so(app: NewApp, letter: str, note: str) -> None:
     shown = app().open("replay", **SMALL, run=["ceiling_tokens=2048"], open_run=letter)
     shown.assert_well()
