@@ -29,6 +29,25 @@ def test_the_demo_shows_its_board_and_asks_nobody(demo: App, view: View) -> None
     tab.assert_well()
 
 
+def test_between_a_card_and_the_whole_table_columns_fold_below_their_row(demo: App, view: View) -> None:
+    tab = view(demo, viewport={"width": 700, "height": 900}).open("overview").board()
+    grid = tab.page.locator(".grid.folds", has=tab.page.locator("tr.pinned"))
+    row = tab.board_table.locator("tbody tr", has_text="Cairn").first
+    for width, apart in ((700, True), (1060, False)):
+        tab.page.set_viewport_size({"width": width, "height": 900})
+        expect(tab.board_table.get_by_role("columnheader", name="Speed")).to_be_visible(visible=not apart)
+        expect(tab.board_table.get_by_role("columnheader", name="Demand")).to_be_hidden()
+        assert grid.evaluate("node => node.scrollWidth - node.clientWidth") == 0, "nothing is scrolled to sideways"
+    row.get_by_role("button").click()
+    rest = tab.board_table.locator("tr.rest")
+    expect(rest.get_by_text("Demand, a day")).to_be_visible()
+    expect(rest.get_by_text("Speed, tok/s")).to_be_hidden()
+    row.get_by_role("button").click()
+    expect(rest).to_have_count(0)
+    tab.page.set_viewport_size({"width": 1280, "height": 900})
+    expect(tab.board_table.get_by_role("columnheader", name="Demand")).to_be_visible()
+
+
 def test_a_row_opens_its_model_and_back_finds_the_board_as_it_was(demo: App, view: View) -> None:
     tab = view(demo).open("overview", size="512", find="cairn").board()
     row = tab.board_table.locator("tbody tr", has_text="Cairn")
