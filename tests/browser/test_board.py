@@ -255,6 +255,20 @@ def test_the_link_is_copied(demo: App, view: View) -> None:
     assert tab.page.evaluate("() => navigator.clipboard.readText()") == f"{demo.url}/overview?size=512"
 
 
+def test_a_long_name_on_the_wall_is_cut_within_and_whole_on_hover(demo: App, view: View) -> None:
+    tab = view(demo, viewport={"width": 1280, "height": 720}).open("overview", wall="1")
+    row = tab.page.locator(".wall .name", has_text="Fernery-24B-v1.1").first
+    row.wait_for()
+    cut = "node => node.scrollWidth > node.clientWidth + 1"
+    assert row.get_attribute("title") == "koboldcpp/Fernery-24B-v1.1"
+    row.evaluate("node => { node.style.width = '10.5em' }")
+    assert row.locator(".path").evaluate(cut), "the path gives way"
+    assert not row.locator(".end").evaluate(cut), "the model's own name stands whole"
+    row.evaluate("node => { node.style.width = '6.5em' }")
+    assert row.locator(".start").evaluate(cut), "where that is too long itself, its middle gives way"
+    assert not row.locator(".tail").evaluate(cut)
+
+
 def test_the_wall_screen_is_the_board_alone_in_large_type_from_its_top(demo: App, view: View) -> None:
     tab = view(demo, viewport={"width": 1920, "height": 400}).open("overview").board()
     letters = "() => parseFloat(getComputedStyle(document.querySelector('h1')).fontSize)"

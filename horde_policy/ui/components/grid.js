@@ -37,7 +37,7 @@ const endedOf = (name) => {
   const at = name.lastIndexOf("/") + 1
   if (at === 0 || at === name.length) return element("span", "clip", name)
   const text = element("span", "clip ends")
-  text.append(element("span", "path", name.slice(0, at)), element("span", "end", name.slice(at)))
+  text.append(element("span", "path", name.slice(0, at)), ownOf(name.slice(at)))
   return text
 }
 

@@ -20,6 +20,7 @@ from horde_policy.views.text import (
     range_text,
     seconds,
     shortened,
+    shortened_name,
     speed,
     tokens_short,
     visible,
@@ -176,3 +177,15 @@ def test_no_range_of_figures_with_units_is_put_together_by_hand() -> None:
     assert twice.search('f"{seconds(low)} to {seconds(high)}"')
     package = Path(__file__).parents[3] / "horde_policy"
     assert [path.name for path in package.rglob("*.py") if twice.search(path.read_text(encoding="utf-8"))] == []
+
+
+@given(st.text(alphabet="ab/-", max_size=60), st.integers(8, 40))
+def test_a_shortened_name_is_no_longer_and_keeps_its_own_end(name: str, characters: int) -> None:
+    found = shortened_name(name, characters)
+    own = name.rpartition("/")[2]
+    assert len(found) <= characters
+    assert found == name if len(name) <= characters else "…" in found
+    if len(own) <= characters - 3:
+        assert found.endswith(own)
+    else:
+        assert found.endswith(name[-characters // 2 + 1 :])
