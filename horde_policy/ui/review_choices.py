@@ -25,7 +25,7 @@ __all__ = ["drawn_span", "show_choices", "show_failed_upload", "show_upload_read
 MOST_DAYS_LISTED = 14
 MOST_UPLOAD_MB = 200
 LARGEST_MAPPING_BYTES = 1_000_000
-BOX_PX, BESIDE_PX, CHARACTER_PX = 230, 60, 7.8
+BOX_PX, BESIDE_PX, CHARACTER_PX = 230, 60, 5.8
 """A box of a range is as wide as its words, and where it holds typed ends as wide as those: what is cut off is not read."""
 FAILED = "review.upload-failed"
 ROUND = "review.upload-round"
