@@ -25,14 +25,16 @@ __all__ = ["AlertKeeper", "Judged", "alert_sentence", "firing_alerts", "stored_a
 
 _SENTENCES = {
     "at_floor": "{model}: the allowance {is_} at the floor",
-    "no_worker": "{model}: no eligible worker {is_} online",
-    "small_free_request": "{model}: the largest free request {is_} too small",
+    "no_worker": "{model}: no worker {is_} online",
+    "small_free_request": "{model}: the largest free request {is_} under {small} tokens",
     "stale": "the data {are} stale",
 }
 
 
-def alert_sentence(change: AlertChange) -> str:
+def alert_sentence(change: AlertChange, rules: AlertRules = DEFAULT_RULES) -> str:
     """Return a change as a sentence without its full stop; the model's name in it is hostile text.
+
+    It calls the states as the pages do: a model of the state ``no_worker`` has no worker at all, of whatever size.
 
     >>> from datetime import UTC
     >>> at = datetime(2026, 11, 29, 12, tzinfo=UTC)
@@ -41,16 +43,16 @@ def alert_sentence(change: AlertChange) -> str:
     """
     alert = change.alert
     is_, are = ("was", "were") if change.kind == "resolved" else ("is", "are")
-    text = _SENTENCES[alert.rule].format(model=alert.model, is_=is_, are=are)
+    text = _SENTENCES[alert.rule].format(model=alert.model, is_=is_, are=are, small=rules.small_free_tokens)
     since, at = (f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC" for moment in (alert.since, change.at))
     if change.kind == "resolved":
-        left = "; since then no eligible worker is online" if change.instead == "no_worker" else ""
+        left = "; since then no worker is online" if change.instead == "no_worker" else ""
         return f"{text}, from {since} to {at}{left}"
     forgotten = f"; not seen again by {at}, the model is forgotten" if change.kind == "forgotten" else ""
     return f"{text}, since {since}{forgotten}"
 
 
-def _message(source: str, change: AlertChange) -> tuple[str, str]:
+def _message(source: str, change: AlertChange, rules: AlertRules) -> tuple[str, str]:
     """Return key and body of the message that tells a change; equal changes have equal keys."""
     alert = change.alert
     named = [source, change.kind, alert.rule, alert.model, alert.since.isoformat()]
@@ -65,7 +67,7 @@ def _message(source: str, change: AlertChange) -> tuple[str, str]:
         "fired_at": None if alert.fired_at is None else alert.fired_at.isoformat(),
         "at": change.at.isoformat(),
         "instead": change.instead,
-        "text": alert_sentence(change),
+        "text": alert_sentence(change, rules),
     }
     return key, json.dumps(body)
 
@@ -143,10 +145,10 @@ class AlertKeeper:
         return Judged(
             state=state,
             changes=changes,
-            events=tuple((change.at, f"alert_{change.kind}", alert_sentence(change)) for change in changes),
+            events=tuple((change.at, f"alert_{change.kind}", alert_sentence(change, self._rules)) for change in changes),
             record=AlertRecord(
                 state=json.dumps(state.stored(), separators=(",", ":")),
-                deliveries=tuple(_message(source, change) for change in changes) if self._deliver else (),
+                deliveries=tuple(_message(source, change, self._rules) for change in changes) if self._deliver else (),
             ),
         )
 

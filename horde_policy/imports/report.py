@@ -92,6 +92,8 @@ class Gap:
 class InstanceReport:
     """One process (hostile text): when it was seen, its restarts, the series that restarted alone, and its gaps.
 
+    ``restarts`` are those told from counters that fall. Series that carry start times tell theirs themselves, and are not among
+    them: each start is counted as a life of its own.
     ``gaps`` are the longest ones; ``gap_count`` and ``gap_s`` are of all, ``lost_s`` of those in which counts were lost.
     """
 

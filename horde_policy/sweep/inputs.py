@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import polars as pl
 
@@ -17,7 +17,10 @@ from horde_policy.imports.traces import load_trace
 from horde_policy.replay.fill import ModelWeights
 from horde_policy.replay.fleets import Fleet, moved_to
 
-__all__ = ["SweepInputs", "content_digest", "load_inputs"]
+__all__ = ["MadeUp", "SweepInputs", "content_digest", "load_inputs", "made_up"]
+
+MadeUp = Literal["traffic", "fleet", "both", "either"]
+"""Which of a sweep's inputs are synthetic; ``either`` where a file says that one is, and not which."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +57,12 @@ class SweepInputs:
     @property
     def synthetic(self) -> bool:
         """Whether requests or workers are made up, which is then said wherever results show."""
-        return bool(self.trace.synthetic or self.traffic_stamp.get("synthetic") or self.fleet_stamp.get("synthetic"))
+        return self.synthetic_traffic or bool(self.fleet_stamp.get("synthetic"))
+
+    @property
+    def synthetic_traffic(self) -> bool:
+        """Whether the requests are made up."""
+        return bool(self.trace.synthetic or self.traffic_stamp.get("synthetic"))
 
     @property
     def reconstruction(self) -> bool:
@@ -127,3 +135,22 @@ def _add_values(digest: Any, series: pl.Series) -> None:
         return
     values = series.cast(pl.UInt8) if series.dtype == pl.Boolean else series.to_physical()
     digest.update(values.fill_null(0).to_numpy().tobytes())
+
+
+def made_up(stamp: Mapping[str, Any]) -> MadeUp | None:
+    """Return which of the inputs of a sweep are synthetic, by the stamp of its results; null where none is.
+
+    >>> made_up({"synthetic": True, "synthetic_traffic": False, "fleet": {"synthetic": True}})
+    'fleet'
+    >>> made_up({"synthetic": True}), made_up({"synthetic": False})
+    ('either', None)
+    """
+    if not stamp.get("synthetic"):
+        return None
+    fleet = stamp.get("fleet") or {}
+    traffic = stamp.get("traffic") or {}
+    if traffic.get("synthetic") or stamp.get("synthetic_traffic"):
+        return "both" if fleet.get("synthetic") else "traffic"
+    if "synthetic_traffic" in stamp and fleet.get("synthetic"):
+        return "fleet"
+    return "traffic" if fleet.get("synthetic") is False else "either"

@@ -19,6 +19,7 @@ from horde_policy.settings import ENVIRONMENT_NAMES, ReplaySettings
 from horde_policy.sweep.axes import SETTINGS
 from horde_policy.sweep.days import DAY_H
 from horde_policy.sweep.evidence import UNDER, measured_by_block
+from horde_policy.sweep.inputs import made_up
 from horde_policy.sweep.judge import Comparison, Decision, Judgement
 from horde_policy.sweep.metrics import PRODUCTION_METRICS
 from horde_policy.sweep.noise import CONFIDENCE, LEAST_BLOCKS
@@ -328,8 +329,9 @@ def _on_inputs(judgement: Judgement, stamp: Mapping[str, Any]) -> list[Caveat]:
     found = []
     if stamp.get("reconstruction"):
         found.append(Caveat("reconstruction"))
-    if stamp.get("synthetic"):
-        found.append(Caveat("synthetic"))
+    which = made_up(stamp)
+    if which is not None:
+        found.append(Caveat("synthetic", {"which": which}))
     named = (stamp.get("traffic") or {}).get("fill")
     if not stamp.get("names_everything") or named:
         # what no rule of the grid fills was filled by the rule that the traffic names, or else by the usual one

@@ -269,6 +269,7 @@ def _assembled(inputs: SweepInputs, digest: str, plan: Plan, tasks: Sequence[Tas
         "inputs": digest,
         "engine": engine_digest(),
         "synthetic": inputs.synthetic,
+        "synthetic_traffic": inputs.synthetic_traffic,
         "reconstruction": inputs.reconstruction,
         "trace": inputs.trace.name,
         "base_load": inputs.base_load,

@@ -30,6 +30,7 @@ __all__ = [
     "run_again",
     "say",
     "seed",
+    "settle",
     "take_notices",
     "write_plain",
     "write_review",
@@ -153,6 +154,14 @@ def seed(key: str, value: object) -> None:
     if key not in seeded or key not in st.session_state:
         st.session_state[key] = value
         seeded.append(key)
+
+
+def settle(key: str, value: object) -> None:
+    """Set a widget to what was understood of what was typed into it; call in its callback.
+
+    Where that is what the URL says already, the URL does not change, and the text would stay in the widget as it was typed.
+    """
+    st.session_state[key] = value
 
 
 def run_again(*, settled: bool = False) -> NoReturn:

@@ -12,14 +12,17 @@ import threading
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
+from typing import Final
 
 import streamlit as st
 
 from horde_policy.clock import Clock, SystemClock
 from horde_policy.errors import Problem
-from horde_policy.frames.snapshot import Snapshot
+from horde_policy.frames.snapshot import Snapshot, SourceKind
 from horde_policy.sources.catalogue import Catalogue, Entry, configured_sources
+from horde_policy.sources.demo import DemoSource
 from horde_policy.sources.horde import LiveSource, RateLimit
+from horde_policy.sources.parts import PARTS
 from horde_policy.sources.poller import Look, Pollers
 from horde_policy.sources.source import Source
 from horde_policy.ui import address, components
@@ -41,6 +44,12 @@ __all__ = [
     "source_problems",
     "standings",
 ]
+
+RENEWED_S: Final[Mapping[SourceKind, float]] = {
+    "live": max(PARTS["workers"].refresh_s, PARTS["models"].refresh_s),
+    "demo": DemoSource.refresh_s,
+}
+"""Kind of source → how old its figures may be when a page looks at it, as long as all is well."""
 
 WAITING_EVERY_S = 1
 """While a source has not answered yet, the page looks again this often, also with refresh off: it is still opening."""
@@ -76,7 +85,10 @@ class Seen:
     def status(self) -> Status:
         """The status line's words and figures."""
         look = self.look
-        return status_line(look.snapshot, name=self.name, state=look.state, sentence=look.sentence(), now=self.at)
+        renewed_s = None if look.snapshot is None else RENEWED_S.get(look.snapshot.source_kind)
+        return status_line(
+            look.snapshot, name=self.name, state=look.state, sentence=look.sentence(), now=self.at, renewed_s=renewed_s
+        )
 
 
 @dataclass(slots=True)

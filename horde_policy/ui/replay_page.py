@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import streamlit as st
 
 from horde_policy.clock import SystemClock
-from horde_policy.errors import HordePolicyError, Problem, shown
+from horde_policy.errors import HordePolicyError, Problem
 from horde_policy.replay.fill import Traffic
 from horde_policy.replay.fill_rule import FillRule
 from horde_policy.replay.fleets import Fleet
@@ -20,6 +20,7 @@ from horde_policy.ui.replay_fleets import ChosenFleet, chosen_fleet, history_cho
 from horde_policy.ui.replay_inputs import known_inputs, models_named, traffic_of
 from horde_policy.ui.tables import show_grid
 from horde_policy.views import replay_words as words
+from horde_policy.views.address_values import left_out
 from horde_policy.views.figures import replay as figures
 from horde_policy.views.replay_exports import ReplayStamp, figures_csv, requests_parquet
 from horde_policy.views.replay_results import ALL_MODELS, OUTCOMES, REQUESTERS, Scored, models_asked_for
@@ -37,6 +38,7 @@ __all__ = [
     "show_figures",
     "show_files",
     "show_inputs",
+    "show_left_out",
     "show_notes",
     "show_runs",
     "show_source",
@@ -101,6 +103,19 @@ def show_source(opened: Opened) -> None:
 def show_notes(opened: Opened) -> None:
     """Say what of the address is left out, and why, and what of the traffic changes its load or its order."""
     for note in opened.notes:
+        st.warning(escape_markdown(note), icon=":material/info:")
+
+
+def show_left_out(opened: Opened, result: Replayed | None) -> None:
+    """Say what of the link names nothing that the replay has."""
+    asked = opened.state.replay
+    letters = [run.letter for run in opened.runs[1:]]
+    for name, letter in (("see_run", asked.letter), ("open_run", asked.edited)):
+        if letter and letter not in letters:
+            rule = "must be the letter of settings that are compared" + (f": {', '.join(letters)}" if letters else "; none are")
+            st.warning(escape_markdown(left_out(name, [letter], rule)), icon=":material/info:")
+    if result is not None and asked.model and asked.model not in models_asked_for(result.scores[0][1]):
+        note = left_out("see_model", [asked.model], "must be a model that a request of this replay asks for")
         st.warning(escape_markdown(note), icon=":material/info:")
 
 
@@ -302,8 +317,6 @@ def _model(scores: Sequence[tuple[Run, Scored]], value: str) -> str:
             replay=address.read_state()[0].replay.changed(model=_unless_first(st.session_state[key], names))
         ),
     )
-    if value and chosen != value:
-        st.caption(escape_markdown(f"No request here asks for {shown(value)}, which the link names."))
     return chosen
 
 

@@ -33,8 +33,6 @@ def show_settings(runs: Sequence[Run], asked: str) -> None:
     """Show the runs compared, and the settings of the one that the address opens (``asked``; the first where it says none)."""
     others = {run.letter: run for run in runs[1:]}
     letter = opened_run(runs, asked)
-    if asked and asked != letter:
-        st.warning(f"The link opens settings {asked}, which are not there.", icon=":material/info:")
     with st.container(horizontal=True, vertical_alignment="center"):
         if others:
             seed(EDITED, letter)
@@ -95,7 +93,8 @@ def _add() -> None:
 
 def _remove(letter: str) -> None:
     runs = _current()
-    _write([run.settings for run in runs[1:] if run.letter != letter], runs[0].settings, replay=_opening(LETTERS[1]))
+    looked_at = _opening(LETTERS[1]).changed(letter="")  # the letters behind the one that goes are those of others then
+    _write([run.settings for run in runs[1:] if run.letter != letter], runs[0].settings, replay=looked_at)
 
 
 def _change(letter: str, key: str, **changes: object) -> None:

@@ -27,6 +27,17 @@ ICONS = {
 }
 
 
+COMPACT = """<style>
+[data-testid="stMainBlockContainer"] > [data-testid="stVerticalBlock"] { gap: 0.5rem; }
+[data-testid="stMainBlockContainer"] h1 { padding: 0.2rem 0; font-size: 1.24rem; line-height: 1.22; text-wrap: pretty; }
+[data-testid="stMainBlockContainer"] h2 { padding: 0.5rem 0 0.2rem; }
+.st-key-week-findings div:has(> [data-testid="stExpander"]) { flex: 1 1 24rem; width: auto; min-width: 0; }
+.st-key-week-findings summary { padding-top: 0.2rem; padding-bottom: 0.2rem; min-height: 2rem; }
+.st-key-week-findings [data-testid="stElementContainer"]:has(> [data-testid="stPageLink"]) {
+  flex: 0 0 9.5rem; padding-top: 0.3rem; }
+</style>"""
+"""A row for each finding, so that a first screen holds nearly all of them."""
+
 FINDINGS_KEY = (
     "**attention** requesters are worse off · **open** the data do not decide it, or a change would help · **as it should be** "
     "nothing to do. In brackets beside a share: the 95 % interval, how far off another week of the same kind could be. n: how "
@@ -49,23 +60,28 @@ def reviewed(opened: Opened) -> Week:
 
 
 def show_findings(opened: Opened, week: Week) -> None:
-    """Show every finding as a sentence, the gravest first: figure, interval, n, and the page state behind it."""
-    st.header("Findings, by consequence", anchor=False)
-    st.caption(FINDINGS_KEY)
-    for number, finding in enumerate(week.findings, 1):
-        with st.container(border=True, key=f"week.finding-{number}"):
-            _show_finding(opened, finding, number)
+    """Show every finding as a sentence in a row, the gravest first, with the page state behind it; the rest unfolds."""
+    st.html(COMPACT)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.header("Findings, by consequence", anchor=False, help=FINDINGS_KEY, width="content")
+        show_report(opened, week)
+    with st.container(key="week.findings", gap="xsmall"):
+        for number, finding in enumerate(week.findings, 1):
+            with st.container(horizontal=True, vertical_alignment="top", gap="xxsmall", key=f"week.finding-{number}"):
+                _show_finding(opened, finding)
 
 
-def _show_finding(opened: Opened, finding: Finding, number: int) -> None:
+def _show_finding(opened: Opened, finding: Finding) -> None:
     text = finding_text(finding)
-    # in one line of text: beside a part of its own, a long sentence would begin below it
     chip = f":{COLOURS[finding.severity]}-badge[{ICONS[finding.severity]} {text.severity}]"
-    st.markdown(f"{chip} **{escape_markdown(text.sentence)}**")
-    if text.beside:
-        st.caption(escape_markdown(text.beside))
-    if text.details:
-        st.markdown("\n".join(f"- {escape_markdown(detail)}" for detail in text.details))
+    told = f"{chip} **{escape_markdown(text.sentence)}**"
+    with st.expander(told) if text.beside or text.details else st.container(border=True):
+        if not text.beside and not text.details:
+            st.markdown(told)
+        if text.beside:
+            st.caption(escape_markdown(text.beside))
+        if text.details:
+            st.markdown("\n".join(f"- {escape_markdown(detail)}" for detail in text.details))
     if finding.target.page != "week":
         link_to(finding.target.page, text.link.capitalize(), _query(opened, finding), icon=":material/arrow_forward:")
 

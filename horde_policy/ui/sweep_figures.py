@@ -14,7 +14,8 @@ from horde_policy.views import sweep_tables
 from horde_policy.views.figures import sweep as maps
 from horde_policy.views.figures import sweep_lines as lines
 from horde_policy.views.grid import query_text
-from horde_policy.views.sweep_results import blocks_of, default_axes, heat_of
+from horde_policy.views.sweep_results import blocks_of, heat_of
+from horde_policy.views.sweep_squares import Squares
 from horde_policy.views.sweep_state import OTHERS_RULES
 from horde_policy.views.sweep_words import SETTING_WORDS, metric_words, setting_value
 
@@ -44,21 +45,15 @@ def show_maps(result: Result) -> None:
 
 
 def _heat(result: Result) -> None:
-    judgement, asked = result.judgement, result.state.sweep
-    varied = list(judgement.varied)
-    if not varied:
+    judgement, asked, squares = result.judgement, result.state.sweep, result.squares
+    if squares is None:
         st.caption("No setting was varied: there is one point only.")
         return
-    x, y = default_axes(judgement)
-    x = asked.x if asked.x in varied else x
-    y = asked.y if asked.y in varied and asked.y != x else y if y != x else next((name for name in varied if name != x), x)
-    metric = METRICS.get(asked.metric, result.question.objectives[0].metric)
-    fixed = _fixed(result, x, y)
+    varied, x, y, metric, fixed = judgement.varied, squares.x, squares.y, squares.metric, dict(squares.fixed)
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        _select("Across", "x", x, {name: SETTING_WORDS[name][0] for name in varied}, width=130)
-        _select(
-            "Up", "y", y, {name: SETTING_WORDS[name][0] for name in varied if name != x} or {y: SETTING_WORDS[y][0]}, width=130
-        )
+        _select("Across", "x", x, {name: SETTING_WORDS[name][0] for name in varied}, 130, squares)
+        upwards = [name for name in varied if name != x] or [y]
+        _select("Up", "y", y, {name: SETTING_WORDS[name][0] for name in upwards}, 130, squares)
         _select("Figure", "metric", metric.key, {key: metric_words(m) for key, m in METRICS.items()}, width=210)
         _select("Of several settings", "others", asked.others, OTHERS_RULES, width=270)
         _held_settings(result, x, y, fixed)
@@ -77,27 +72,27 @@ def _heat(result: Result) -> None:
     )
 
 
-def _fixed(result: Result, x: str, y: str) -> dict[str, object]:
-    """Return the settings that the address holds at a value, as far as the sweep has such points."""
-    found: dict[str, object] = {}
-    for pair in result.state.sweep.fixed:
-        name, _, text = pair.partition("=")
-        if name in result.judgement.varied and name not in (x, y):
-            values = {str(value): value for value in result.judgement.points[name].unique().to_list()}
-            if text in values:
-                found[name] = values[text]
-    return found
+def _turn(field: str, squares: Squares, key: str) -> None:
+    """Put another setting on an axis: one that stands on the other changes places, and one that was held is held no more."""
+    name = st.session_state[key]
+    here, there = (squares.x, squares.y) if field == "x" else (squares.y, squares.x)
+    other = {"y" if field == "x" else "x": here} if name == there else {}
+    write_asked(**{field: name}, **other, fixed=tuple(f"{held}={value}" for held, value in squares.fixed.items() if held != name))
 
 
-def _select(label: str, field: str, current: str, words: dict[str, str], width: int) -> None:
+def _select(label: str, field: str, current: str, words: dict[str, str], width: int, squares: Squares | None = None) -> None:
     key = f"sweep.{field}"
     seed(key, current)
     if st.session_state.get(key) not in words:
         st.session_state[key] = current
-    st.selectbox(
-        label, list(words), format_func=words.__getitem__, key=key, width=width,
-        on_change=lambda: write_asked(**{field: st.session_state[key]}),
-    )  # fmt: skip
+
+    def chosen() -> None:
+        if squares is None:
+            write_asked(**{field: st.session_state[key]})
+        else:
+            _turn(field, squares, key)
+
+    st.selectbox(label, list(words), format_func=words.__getitem__, key=key, width=width, on_change=chosen)
 
 
 def _held_settings(result: Result, x: str, y: str, fixed: dict[str, object]) -> None:

@@ -26,6 +26,7 @@ from horde_policy.views.status import made_of, settings_text
 from horde_policy.views.sweep_exports import points_csv
 from horde_policy.views.sweep_link import replay_query, why_not
 from horde_policy.views.sweep_results import named_points
+from horde_policy.views.sweep_squares import Squares, squares_of
 from horde_policy.views.text import code_span, count, escape_markdown, seconds
 from horde_policy.views.uploads import not_kept_note
 
@@ -50,7 +51,8 @@ class Result:
     """Everything that the page shows of a sweep.
 
     ``point`` is the one looked at: the one that the address names, else the proposed, else the best, else the baseline.
-    ``proposal`` is for the proposed point, ``picked`` for the one looked at; null where there is none.
+    ``squares`` is null where no setting was varied. ``proposal`` is for the proposed point, ``picked`` for the one looked at;
+    null where there is none.
     """
 
     state: ViewState
@@ -58,6 +60,7 @@ class Result:
     sweep: Sweep
     question: Question
     judgement: Judgement
+    squares: Squares | None
     names: dict[str, str]
     point: str
     proposal: Proposal | None
@@ -118,6 +121,7 @@ def _judged(state: ViewState, desk: SweepDesk, key: str, sweep: Sweep) -> Result
     question, notes = question_of(state.sweep, sweep)
     for note in notes:
         st.warning(escape_markdown(note), icon=":material/info:")
+    left_out = st.container()
     show_question(state.sweep, sweep, question)
     scope = (question.holdout_days, question.loads, question.fills, question.across)
     name = "|".join([*map(str, question.objectives), "must", *map(str, question.constraints), repr(scope)])
@@ -126,6 +130,9 @@ def _judged(state: ViewState, desk: SweepDesk, key: str, sweep: Sweep) -> Result
     except HordePolicyError as error:
         st.error(escape_markdown(str(error)), title="The sweep cannot answer this", icon=":material/error:")
         return None
+    squares = squares_of(state.sweep, judgement)
+    for note in () if squares is None else squares.notes:
+        left_out.warning(escape_markdown(note), icon=":material/info:")
     names = named_points(judgement)
     asked = state.sweep.point
     if asked and asked not in names:
@@ -139,6 +146,7 @@ def _judged(state: ViewState, desk: SweepDesk, key: str, sweep: Sweep) -> Result
         sweep=sweep,
         question=question,
         judgement=judgement,
+        squares=squares,
         names=names,
         point=point,
         proposal=desk.proposal(judgement, sweep, None),

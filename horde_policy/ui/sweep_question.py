@@ -10,7 +10,7 @@ from horde_policy.sweep.judge import Question, default_holdout
 from horde_policy.sweep.metrics import METRICS
 from horde_policy.sweep.run import Sweep
 from horde_policy.sweep.sentences import Constraint, Objective, parse_constraint, parse_objective
-from horde_policy.ui.address import say, seed
+from horde_policy.ui.address import say, seed, settle
 from horde_policy.ui.sweep_controls import write_asked
 from horde_policy.views.sweep_state import SweepAsked
 from horde_policy.views.sweep_words import days_words, fill_words
@@ -153,7 +153,10 @@ def _wanted() -> None:
         say(f"What is wanted stays: {error}.", again="sweep.first")
         return
     kept = {objective.metric.key: objective for objective in reversed(objectives)}
-    write_asked(want=tuple(str(kept[key]) for key in dict.fromkeys(o.metric.key for o in objectives)))
+    want = tuple(str(kept[key]) for key in dict.fromkeys(o.metric.key for o in objectives))
+    settle("sweep.first", want[0])
+    settle("sweep.weighed", list(want[1:]))
+    write_asked(want=want)
 
 
 def _must() -> None:
@@ -163,7 +166,9 @@ def _must() -> None:
     except InputError as error:
         say(f"The constraints stay: {error}.", again="sweep.must")
         return
-    write_asked(must=tuple(dict.fromkeys(sentences)))
+    must = tuple(dict.fromkeys(sentences))
+    settle("sweep.must", list(must))
+    write_asked(must=must)
 
 
 def _hold(days: tuple[int, ...]) -> None:

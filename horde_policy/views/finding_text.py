@@ -407,7 +407,7 @@ def _not_exported(finding: Finding) -> _Text:
 
 def _uncertain(finding: Finding) -> _Text:
     detail = "A series that was first seen inside the range may have counted before it; both readings are kept."
-    return f"The counts are known between {bounds_text(finding.n)}: all shares are intervals for it.", (detail,)
+    return f"The counts are known only as {bounds_text(finding.n)}: all shares are intervals for it.", (detail,)
 
 
 def _counted_before(finding: Finding) -> _Text:

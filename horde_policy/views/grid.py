@@ -36,7 +36,9 @@ class Column:
     """One column: its heading and unit, its kind, its tooltip, and the query that sorts by it (null: not sortable).
 
     Where a screen is narrow each row is a card. In a table with ``brief`` columns a card shows these alone, each after its word
-    (empty: none), and the rest on demand. ``ends`` cuts a long name at its path, so that what stands behind the last slash stays.
+    (empty: none), and the rest on demand. Between a card and the whole table the columns of ``fold`` 1, and where it is narrower
+    yet those of 2, stand below their row, on demand; one that is sorted by never folds. ``ends`` cuts a long name at its path, so
+    that what stands behind the last slash stays.
     """
 
     key: str
@@ -49,6 +51,7 @@ class Column:
     wrap: bool = False
     ends: bool = False
     brief: str | None = None
+    fold: Literal[0, 1, 2] = 0
     query: str | None = None
     sorted: Literal["ascending", "descending"] | None = None
     sizes: tuple[int, ...] = ()
@@ -146,6 +149,7 @@ def _column(column: Column) -> dict[str, object]:
         "wrap": column.wrap,
         "ends": column.ends,
         "brief": column.brief,
+        "fold": 0 if column.sorted else column.fold,
         "query": column.query,
         "sorted": column.sorted,
         "sizes": list(column.sizes),

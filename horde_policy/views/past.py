@@ -13,7 +13,7 @@ from horde_policy.settings import AllowanceSettings
 from horde_policy.views import grid
 from horde_policy.views.figures.history import Behind, Mark
 from horde_policy.views.history import Range, spark_points, thinned
-from horde_policy.views.text import age, count, count_of, escape_markdown, instant, shortened, speed, visible
+from horde_policy.views.text import age, count, count_of, escape_markdown, instant, shortened, shortened_name, speed, visible
 from horde_policy.views.words import STATES
 
 __all__ = [
@@ -92,7 +92,7 @@ def firing_line(alerts: Sequence[Alert], first: datetime, now: datetime) -> str:
     **4 alerts fire**: a at the floor for 2 h 0 min · b at the floor for 2 h 0 min · c at the floor for 2 h 0 min · 1 more
     """
     told = [
-        f"{'the source' if alert.model is None else shortened(visible(alert.model), 40)} {ALERTS[alert.rule]} "
+        f"{'the source' if alert.model is None else shortened_name(visible(alert.model), 40)} {ALERTS[alert.rule]} "
         f"{_lasting(alert, first, now)}"
         for alert in alerts[:ALERTS_NAMED]
     ]
@@ -231,7 +231,7 @@ def dips_sentence(trends: Mapping[str, pl.DataFrame]) -> str | None:
     if not found:
         return None
     named = [
-        f"**{escape_markdown(shortened(visible(model), 40))}** at {count(lowest)} from {instant(at)}"
+        f"**{escape_markdown(shortened_name(visible(model), 40))}** at {count(lowest)} from {instant(at)}"
         for _, model, lowest, at in sorted(found)[:DIPS_NAMED]
     ]
     more = f"; {count(len(found) - DIPS_NAMED)} more" if len(found) > DIPS_NAMED else ""

@@ -11,11 +11,12 @@ from datetime import datetime
 import polars as pl
 
 from horde_policy.sweep.evidence import measured_by_block
+from horde_policy.sweep.inputs import made_up
 from horde_policy.sweep.judge import Comparison
 from horde_policy.sweep.metrics import METRICS
 from horde_policy.sweep.proposal import Proposal
 from horde_policy.units import one_or_range
-from horde_policy.views.proposal_words import caveat_sentence, headline, refuting_sentences, summary_sentences
+from horde_policy.views.proposal_words import caveat_sentence, headline, refuting_sentences, summary_sentences, synthetic_words
 from horde_policy.views.replay_words import fleet_words
 from horde_policy.views.report_page import STYLE
 from horde_policy.views.sweep_words import (
@@ -126,8 +127,9 @@ def _blocks(proposal: Proposal, made_at: datetime) -> list[Block]:
         Heading(1, headline(proposal)),
         Paragraph((f"Made {instant(made_at)} from a sweep of {count_of(proposal.tried, 'setting')}.",)),
     ]
-    if proposal.stamp.get("synthetic"):
-        blocks.append(Paragraph(("Traffic or fleet are synthetic: the figures show the method, not the horde.",), strong=True))
+    which = made_up(proposal.stamp)
+    if which is not None:
+        blocks.append(Paragraph((f"{synthetic_words(which)}: the figures show the method, not the horde.",), strong=True))
     blocks += [Paragraph((sentence,)) for sentence in summary_sentences(proposal)]
     blocks += [Heading(2, "The settings"), Listing(tuple(line.line for line in proposal.environment)), _settings_table(proposal)]
     blocks += [Heading(2, "What was wanted"), _wanted(proposal)]
@@ -312,7 +314,7 @@ def _between(metric: str, low: float | None, high: float | None) -> str:
         return "too few days to say"
     if low == high:  # no spread, so no range: one refusal on a day of production would be outside of it
         return f"{figure_words(metric, low)} on every replayed day, so no range to hold a day against"
-    return f"{figure_words(metric, low)} to {figure_words(metric, high)}"
+    return one_or_range(figure_words(metric, low), figure_words(metric, high))
 
 
 # --- writing it ---------------------------------------------------------------------------------------------------------

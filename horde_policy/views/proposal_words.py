@@ -3,13 +3,14 @@
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from horde_policy.sweep.inputs import MadeUp
 from horde_policy.sweep.metrics import METRICS, PRODUCTION_METRICS
 from horde_policy.sweep.proposal import Proposal
 from horde_policy.views.replay_runs import settings_words
 from horde_policy.views.sweep_words import SETTING_WORDS, figure_words, setting_value
 from horde_policy.views.text import count, count_of, ratio, seconds, visible
 
-__all__ = ["CAVEATS", "caveat_sentence", "headline", "refuting_sentences", "summary_sentences"]
+__all__ = ["CAVEATS", "caveat_sentence", "headline", "refuting_sentences", "summary_sentences", "synthetic_words"]
 
 Facts = Mapping[str, Any]
 
@@ -103,12 +104,29 @@ def _unserved(facts: Facts) -> str:
     )
 
 
+_SYNTHETIC: Final[dict[MadeUp, str]] = {
+    "traffic": "The traffic is synthetic",
+    "fleet": "The fleet is synthetic",
+    "both": "Traffic and fleet are synthetic",
+    "either": "Traffic or fleet is synthetic, the sweep's file does not say which",
+}
+
+
+def synthetic_words(which: MadeUp) -> str:
+    """Return which of a sweep's inputs are synthetic, as the beginning of a sentence.
+
+    >>> synthetic_words("fleet")
+    'The fleet is synthetic'
+    """
+    return _SYNTHETIC[which]
+
+
 CAVEATS: Final[dict[str, Callable[[Facts], str]]] = {
     "partial": _partial,
     "reconstruction": lambda _: (
         "The traffic is a reconstruction from exported counts: sizes, instants and answers of single requests were drawn."
     ),
-    "synthetic": lambda _: "Traffic or fleet are synthetic: nothing here was measured on a horde.",
+    "synthetic": lambda f: f"{synthetic_words(f['which'])}: nothing here was measured on a horde.",
     "fill_rule": lambda _: (
         "No trace records what requests ask for, who asks, or who can pay: a fill rule assigned it, and the verdicts depend on "
         "it more than on the trace:"

@@ -52,7 +52,7 @@ class Run:
         """The run as one line.
 
         >>> baseline_of(AllowanceSettings()).title
-        'baseline: 4,096 to 512 tokens at 60 s to 300 s'
+        'baseline: 4,096 to 512 tokens at 60 to 300 s'
         """
         return f"{self.letter}: {self.words}"
 

@@ -87,7 +87,14 @@ def traffic_words(stamp: Stamp) -> str:
 
 
 def fleet_words(stamp: Stamp) -> str:
-    """Return what a fleet is: where from, its workers and speed, and whether it is made up."""
+    """Return what a fleet is: where from, its workers and speed, who of the source's was left out, whether it is made up.
+
+    One that serves no model is left out, while a board counts it in the speed of all.
+
+    >>> fleet_words({"from": "snapshot", "source": "a", "synthetic": False, "workers": 2, "models": 1, "workers_read": 3,
+    ...              "combined_speed_tok_per_s": 30.0, "left_out": {"in maintenance": 1}})
+    'a: 2 workers, 1 model, 30 tok/s together; of 3 listed 1 left out: 1 in maintenance'
+    """
     where = "parameters" if stamp["from"] == "parameters" else visible(str(stamp["source"]))
     synthetic = ", synthetic" if stamp["synthetic"] else ""
     if stamp["from"] == "history":
@@ -95,9 +102,17 @@ def fleet_words(stamp: Stamp) -> str:
         where += " and moved to the time of the traffic" if stamp.get("moved_s") else ""
     workers, models = stamp["workers"], stamp["models"]
     return (
-        f"{where}{synthetic}: {count(workers)} worker{'s' if workers != 1 else ''}, {count(models)} models, "
-        f"{count(stamp['combined_speed_tok_per_s'])} tok/s together"
+        f"{where}{synthetic}: {count_of(workers, 'worker')}, {count_of(models, 'model')}, "
+        f"{count(stamp['combined_speed_tok_per_s'])} tok/s together{_left_out(stamp)}"
     )
+
+
+def _left_out(stamp: Stamp) -> str:
+    left = stamp.get("left_out")
+    if stamp["from"] != "snapshot" or not isinstance(left, Mapping) or not left or "workers_read" not in stamp:
+        return ""
+    reasons = ", ".join(f"{count(number)} {visible(str(reason))}" for reason, number in left.items())
+    return f"; of {count(stamp['workers_read'])} listed {count(sum(left.values()))} left out: {reasons}"
 
 
 def inputs_words(traffic: Stamp, fleet: Stamp) -> list[tuple[str, str]]:

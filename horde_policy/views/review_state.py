@@ -308,10 +308,12 @@ def range_from_text(text: str) -> TimeRange:
 
 
 def range_text(span: TimeRange) -> str:
-    """Return a range as it is typed, in UTC; an open end is three dots.
+    """Return a range as it is typed, in UTC, to the digit that the address holds; an open end is three dots.
 
     >>> range_text(TimeRange())
     'all'
+    >>> range_text(range_from_text("2026-11-23 00:00:10.25 to 2026-11-24"))
+    '2026-11-23 00:00:10.25 to 2026-11-24 00:00'
     """
     if span.whole:
         return "all"
@@ -320,7 +322,9 @@ def range_text(span: TimeRange) -> str:
 
 def _typed(at: datetime) -> str:
     utc = at.astimezone(UTC)
-    return f"{utc:%Y-%m-%d %H:%M}" if not utc.second and not utc.microsecond else f"{utc:%Y-%m-%d %H:%M:%S}"
+    if not utc.second and not utc.microsecond:
+        return f"{utc:%Y-%m-%d %H:%M}"
+    return f"{utc:%Y-%m-%d %H:%M:%S}" + (f".{utc.microsecond:06}".rstrip("0") if utc.microsecond else "")
 
 
 def target_address(target: Target, *, base: str = "", span: TimeRange | None = None) -> str:

@@ -130,7 +130,7 @@ def share_range_text(low: float, high: float) -> str:
     """Return a share, or the two bounds that it lies between; nearly nothing and nearly all do not read as nothing and all.
 
     >>> share_range_text(0.25, 0.25), share_range_text(0.1, 0.2), share_range_text(0.0, 1.0), share_range_text(0.0001, 0.9999)
-    ('25.0 %', '10.0 % to 20.0 %', '0 % to 100 %', '< 0.1 % to > 99.9 %')
+    ('25.0 %', '10.0 to 20.0 %', '0 to 100 %', '< 0.1 % to > 99.9 %')
     """
     return one_or_range(_percent(low), _percent(high))
 
@@ -158,22 +158,22 @@ def interval_text(share: Share | None) -> str:
 
     >>> from horde_policy.review.sampling import share_of
     >>> interval_text(share_of(Bounds(10, 10), Bounds(90, 90)))
-    '95 %: 4.9 % to 17.6 %'
+    '95 %: 4.9 to 17.6 %'
     """
     if share is None:
         return NOT_REPORTED
-    return f"95 %: {_percent(share.sampling_low)} to {_percent(share.sampling_high)}"
+    return f"95 %: {one_or_range(_percent(share.sampling_low), _percent(share.sampling_high))}"
 
 
 def quantile_text(found: Quantile | None) -> str:
     """Return a quantile as bucket bounds; in the last bucket only "at least" is known.
 
     >>> quantile_text(Quantile(0.5, 60.0, 90.0, 60.0, 90.0)), quantile_text(Quantile(0.9, 3600.0, math.inf, 0.0, math.inf))
-    ('60 s to 90 s', 'at least 60 min')
+    ('60 to 90 s', 'at least 60 min')
     >>> quantile_text(Quantile(0.1, 0.0, 1.0, 0.0, 1.0))
     'up to 1 s'
     >>> quantile_text(Quantile(0.9, 450.0, 600.0, 450.0, 600.0)), quantile_text(Quantile(0.9, 600.0, 900.0, 600.0, 900.0))
-    ('450 s to 600 s', '10 min to 15 min')
+    ('450 to 600 s', '10 to 15 min')
     """
     if found is None:
         return NOT_REPORTED
@@ -184,7 +184,7 @@ def quantile_text(found: Quantile | None) -> str:
     if found.low_s <= 0:
         return f"up to {_wait(found.high_s)}"
     if found.low_s < MINUTES_FROM_S <= found.high_s <= MOST_IN_SECONDS_S:
-        return f"{found.low_s:,.0f} s to {found.high_s:,.0f} s"
+        return f"{found.low_s:,.0f} to {found.high_s:,.0f} s"
     return one_or_range(_wait(found.low_s), _wait(found.high_s))
 
 

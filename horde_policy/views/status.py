@@ -35,6 +35,9 @@ class Status:
         Whether an age says anything: data of a recorded folder have a date and no age.
     failing, trouble
         Whether the last try failed, and the sentence for it (null: all is well).
+    renewed_s
+        How old the source's figures may be when they are looked at: it asks, or the server keeps them, no oftener. Null where
+        that is not known.
     """
 
     kind: str
@@ -47,6 +50,7 @@ class Status:
     ticks: bool
     failing: bool
     trouble: str | None
+    renewed_s: float | None = None
 
     def data(self, *, ticking: bool, refresh_s: int) -> dict[str, object]:
         """Return what the page's status part is given; with ``ticking`` false the absolute time stands."""
@@ -61,7 +65,7 @@ class Status:
             "ticking": ticking and self.ticks,
             "failing": self.failing,
             "trouble": self.trouble,
-            "note": refresh_text(refresh_s) if self.ticks else None,
+            "note": refresh_text(refresh_s, None if self.trouble else self.renewed_s) if self.ticks else None,
         }
 
     @property
@@ -70,7 +74,9 @@ class Status:
         return age(self.age_s) if self.ticks and self.age_s is not None else "—"
 
 
-def status_line(snapshot: Snapshot | None, *, name: str, state: SourceState, sentence: str, now: datetime) -> Status:
+def status_line(
+    snapshot: Snapshot | None, *, name: str, state: SourceState, sentence: str, now: datetime, renewed_s: float | None = None
+) -> Status:
     """Return the status of a look at a source.
 
     Parameters
@@ -83,6 +89,8 @@ def status_line(snapshot: Snapshot | None, *, name: str, state: SourceState, sen
         What the poller says, as a state and in words.
     now
         The present, from which the age is measured.
+    renewed_s
+        How old the figures may be that a look at the source finds; null: not known.
     """
     failing = state in ("throttled", "failing")
     trouble = visible(sentence) if failing or state == "stale" else None
@@ -114,6 +122,7 @@ def status_line(snapshot: Snapshot | None, *, name: str, state: SourceState, sen
         ticks=kind in ("live", "demo"),
         failing=failing,
         trouble=trouble,
+        renewed_s=renewed_s,
     )
 
 
@@ -169,13 +178,15 @@ def settings_text(settings: AllowanceSettings, base: AllowanceSettings) -> str:
     return "settings changed in this link: " + ", ".join(f"{name} {getattr(settings, name):g}" for name in names)
 
 
-def refresh_text(refresh_s: int) -> str:
-    """Return how often a page looks, as it stands in the status line.
+def refresh_text(refresh_s: int, renewed_s: float | None = None) -> str:
+    """Return how often a page looks, and how old what it finds may be, so that an age above the interval is explained.
 
-    >>> refresh_text(0), refresh_text(300)
-    ('refresh off', 'looks every 300 s')
+    >>> refresh_text(0, 30), refresh_text(300), refresh_text(30, 30)
+    ('refresh off', 'looks every 300 s', 'looks every 30 s, finds figures up to 30 s old')
     """
-    return "refresh off" if refresh_s == 0 else f"looks every {seconds(refresh_s)}"
+    if refresh_s == 0:
+        return "refresh off"
+    return f"looks every {seconds(refresh_s)}" + ("" if renewed_s is None else f", finds figures up to {seconds(renewed_s)} old")
 
 
 def problems_title(problems: Sequence[Problem]) -> str:

@@ -5,9 +5,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from horde_policy.sweep.axes import SETTINGS
+from horde_policy.sweep.inputs import made_up
 from horde_policy.sweep.judge import Judgement
 from horde_policy.sweep.results import SWEEP
 from horde_policy.views.exports import to_csv
+from horde_policy.views.sweep_tables import MADE_UP
 from horde_policy.views.sweep_words import days_words, short_days_words
 
 __all__ = ["SweepStamp", "points_csv"]
@@ -23,9 +25,11 @@ class SweepStamp:
     def columns(self) -> dict[str, str | int]:
         """Return the stamp's columns, by heading."""
         question = self.judgement.question
-        made_up = " (synthetic)" if self.stamp.get("synthetic") or float(self.stamp.get("base_load", 1.0)) > 1 else ""
+        which = made_up(self.stamp)
+        drawn = which not in (None, "fleet") or float(self.stamp.get("base_load", 1.0)) > 1
         return {
-            "traffic": str(self.stamp.get("trace", "not named")) + made_up,
+            "traffic": str(self.stamp.get("trace", "not named")) + (" (synthetic)" if drawn else ""),
+            "made up": "nothing" if which is None else MADE_UP[which],
             "wanted": "; ".join(str(objective) for objective in question.objectives),
             "must hold": "; ".join(str(constraint) for constraint in question.constraints) or "nothing",
             "chosen on": days_words(self.judgement.chosen_days),

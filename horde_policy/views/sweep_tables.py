@@ -7,11 +7,13 @@ import polars as pl
 
 from horde_policy.replay.fill_rule import FillRule
 from horde_policy.sweep.axes import SETTINGS
+from horde_policy.sweep.inputs import MadeUp, made_up
 from horde_policy.sweep.judge import Judgement
 from horde_policy.sweep.noise import LEAST_BLOCKS
 from horde_policy.sweep.proposal import Proposal
 from horde_policy.sweep.run import Sweep
 from horde_policy.sweep.unserved import unserved_range
+from horde_policy.units import one_or_range
 from horde_policy.views import proposal_words
 from horde_policy.views.grid import Column, Row
 from horde_policy.views.replay_words import fleet_words
@@ -55,6 +57,14 @@ INTRODUCTION: Final = (
     "A sweep replays the same requests under many settings, and says which to choose, how sure that is, and what the choice does "
     "on days that had no say in it. Click a square, a dot or a row to look at its settings."
 )
+
+MADE_UP: Final[dict[MadeUp, str]] = {
+    "traffic": "the traffic",
+    "fleet": "the fleet",
+    "both": "traffic and fleet",
+    "either": "traffic or fleet (the sweep's file does not say which)",
+}
+"""Which of a sweep's inputs are synthetic, as words."""
 
 _FLEET_NEEDS: Final = {"from", "synthetic", "workers", "models", "combined_speed_tok_per_s"}
 _LOUD: Final = (
@@ -138,10 +148,11 @@ def rests_on(sweep: Sweep, judgement: Judgement) -> list[tuple[str, str]]:
             + " of what the fleet could make"
         )
     requests = int(rows.filter(pl.col("point") == rows["point"][0])["requests"].sum())
-    made_up = [
+    which = made_up(stamp)
+    told = [
         word
         for held, word in (
-            (stamp.get("synthetic"), "traffic, fleet or both"),
+            (which, "" if which is None else MADE_UP[which]),
             (times * max(loads) > 1, "copies that make the load"),
             (stamp.get("reconstruction"), "a reconstruction from counts"),
         )
@@ -161,7 +172,7 @@ def rests_on(sweep: Sweep, judgement: Judgement) -> list[tuple[str, str]]:
             f"{short_days_words(judgement.short_days)}{judgement.seeds} seed{'s' if judgement.seeds > 1 else ''}",
         ),
     ]
-    return [("Made up", ", ".join(made_up)), *found] if made_up else found
+    return [("Made up", ", ".join(told)), *found] if told else found
 
 
 def _fills(stamp: Mapping[str, Any], rows: pl.DataFrame) -> str:
@@ -351,7 +362,7 @@ def point_rows(judgement: Judgement, marks: Mapping[str, str], queries: Mapping[
         cells: dict[str, Any] = {"settings": f"{marks.get(point, '')} {values}".strip() or "as in force"}
         for metric in judgement.question.metrics:
             low, high = row[f"{metric.key}_low"], row[f"{metric.key}_high"]
-            bounds = "" if low is None or high is None else f"{figure_words(metric, low)} to {figure_words(metric, high)}"
+            bounds = "" if low is None or high is None else one_or_range(figure_words(metric, low), figure_words(metric, high))
             cells[metric.key] = {"text": figure_words(metric, row[metric.key]), "sub": bounds}
             cells[f"{metric.key}_holdout"] = figure_words(metric, row[f"{metric.key}_holdout"])
         cells |= {

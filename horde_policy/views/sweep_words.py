@@ -6,6 +6,7 @@ from typing import Final
 from horde_policy.replay.fill_rule import FillRule
 from horde_policy.sweep.metrics import METRICS, PRODUCTION_METRICS, Metric
 from horde_policy.sweep.sentences import Constraint, Objective
+from horde_policy.units import with_range
 from horde_policy.views.text import NOT_REPORTED, count, ratio, seconds
 
 __all__ = [
@@ -91,11 +92,11 @@ def with_bounds(metric: Metric | str, value: float | None, low: float | None, hi
     """Return a figure with both bounds of its interval, where they are known.
 
     >>> with_bounds("refused_share", 0.05, 0.041, 0.062), with_bounds("refused_share", 0.05, None, None)
-    ('5.0 % (4.1 % to 6.2 %)', '5.0 %')
+    ('5.0 % (4.1 to 6.2)', '5.0 %')
     """
     if value is None or low is None or high is None:
         return figure_words(metric, value)
-    return f"{figure_words(metric, value)} ({figure_words(metric, low)} to {figure_words(metric, high)})"
+    return with_range(figure_words(metric, value), figure_words(metric, low), figure_words(metric, high))
 
 
 def _size(metric: Metric, value: float) -> str:
@@ -121,9 +122,9 @@ def difference_words(
     No figure is below 0 and no share above 100 %, so a bound goes no further than from the baseline's own bounds to there.
 
     >>> difference_words("refused_share", -0.021, 0.004, 0.05, 0.07)
-    '−2.1 points (from −2.5 points to −1.7 points)'
+    '−2.1 points (−2.5 to −1.7)'
     >>> difference_words("refused_share", 0.13, 0.43, 0.01, 0.04)
-    '+13 points (from −4 points to +56 points)'
+    '+13 points (−4 to +56)'
     >>> difference_words("p90_wait_registered_s", 12.0, None, None, None)
     '+12.0 s (bounds not known)'
     """
@@ -135,21 +136,21 @@ def difference_words(
     low, high = max(value - half_width, -baseline_high), value + half_width
     if metric.unit == "share":
         high = min(high, 1 - baseline_low)
-    return f"{_signed(metric, value)} (from {_signed(metric, low)} to {_signed(metric, high)})"
+    return with_range(_signed(metric, value), _signed(metric, low), _signed(metric, high))
 
 
 def effect_words(metric: Metric | str, value: float, half_width: float | None) -> str:
     """Return by how much a setting moves a figure, with both bounds of the interval, where they are known.
 
     >>> effect_words("refused_share", 0.3, 0.4), effect_words("p90_wait_registered_s", 9.0, None)
-    ('30 points (from 0 points to 70 points)', '9.0 s (bounds not known)')
+    ('30 points (0 to 70)', '9.0 s (bounds not known)')
     """
     metric = _metric(metric)
     if half_width is None:
         return f"{_size(metric, value)} (bounds not known)"
     most = 1.0 if metric.unit == "share" else float("inf")
     low, high = max(value - half_width, 0.0), min(value + half_width, most)
-    return f"{_size(metric, value)} (from {_size(metric, low)} to {_size(metric, high)})"
+    return with_range(_size(metric, value), _size(metric, low), _size(metric, high))
 
 
 def fill_words(fill: str | None) -> str:

@@ -33,6 +33,7 @@ __all__ = [
     "ratio",
     "seconds",
     "shortened",
+    "shortened_name",
     "speed",
     "tokens",
     "tokens_short",
@@ -84,6 +85,26 @@ def shortened(text: str, characters: int = SHORTENED_CHARACTERS) -> str:
     'xxxx…'
     """
     return text if len(text) <= characters else text[: characters - 1] + "…"
+
+
+def shortened_name(name: str, characters: int = SHORTENED_CHARACTERS) -> str:
+    """Return a model's name, cut to so many characters within its path: what stands behind the last slash tells models apart.
+
+    Where that alone is too long, its middle is left out.
+
+    >>> shortened_name("koboldcpp/someone/Fernery-24B-v1.1", 24)
+    'kobold…/Fernery-24B-v1.1'
+    >>> shortened_name("Fernery-24B-v1.1-instruct-Q4_K_M.gguf", 24)
+    'Fernery-24B…-Q4_K_M.gguf'
+    """
+    if len(name) <= characters:
+        return name
+    own = name.rpartition("/")[2]
+    room = characters - len(own) - 2
+    if own and own != name and room > 0:
+        return f"{name[:room]}…/{own}"
+    tail = characters // 2
+    return f"{name[: characters - tail - 1]}…{name[-tail:]}"
 
 
 def code_span(name: str) -> str:

@@ -9,7 +9,7 @@ from horde_policy.views import overview
 from horde_policy.views.grid import allowance_cell
 from horde_policy.views.state import ViewState
 from horde_policy.views.status import problems_title
-from horde_policy.views.text import NOT_REPORTED, count, seconds, shortened, unbroken, visible
+from horde_policy.views.text import NOT_REPORTED, count, seconds, shortened_name, unbroken, visible
 from horde_policy.views.words import STATES
 
 __all__ = ["wall_data", "wall_rows"]
@@ -68,7 +68,7 @@ def _short_of_context(rows: Sequence[Row]) -> list[str]:
     if not names:
         return []
     context = count(max(row.measure.max_context_length for row in rows if row.measure.short_of_context))
-    who = shortened(names[0], 60) if len(names) == 1 else f"{count(len(names))} models"
+    who = shortened_name(names[0], 60) if len(names) == 1 else f"{count(len(names))} models"
     return [f"context {context} too large, not the size: {who}"]
 
 

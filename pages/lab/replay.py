@@ -15,6 +15,7 @@ show_settings(opened.runs, opened.state.replay.edited)
 replay_page.show_notes(opened)
 result = replay_page.replayed(opened)
 with answer:
+    replay_page.show_left_out(opened, result)
     st.title("Replay" if result is None else headline(result.scores, result.changes), anchor=False)
     st.caption(INTRODUCTION)
 if result is not None:

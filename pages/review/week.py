@@ -10,7 +10,6 @@ from horde_policy.views.text import escape_markdown
 opened = open_review()
 week = review_week.reviewed(opened)
 st.title(escape_markdown(week_headline(week)), anchor=False)
-review_week.show_report(opened, week)
 review_week.show_findings(opened, week)
 review_week.show_questions(week)
 review_week.show_changes(week)

@@ -29,6 +29,25 @@ def test_the_demo_shows_its_board_and_asks_nobody(demo: App, view: View) -> None
     tab.assert_well()
 
 
+def test_between_a_card_and_the_whole_table_columns_fold_below_their_row(demo: App, view: View) -> None:
+    tab = view(demo, viewport={"width": 700, "height": 900}).open("overview").board()
+    grid = tab.page.locator(".grid.folds", has=tab.page.locator("tr.pinned"))
+    row = tab.board_table.locator("tbody tr", has_text="Cairn").first
+    for width, apart in ((700, True), (1060, False)):
+        tab.page.set_viewport_size({"width": width, "height": 900})
+        expect(tab.board_table.get_by_role("columnheader", name="Speed")).to_be_visible(visible=not apart)
+        expect(tab.board_table.get_by_role("columnheader", name="Demand")).to_be_hidden()
+        assert grid.evaluate("node => node.scrollWidth - node.clientWidth") == 0, "nothing is scrolled to sideways"
+    row.get_by_role("button").click()
+    rest = tab.board_table.locator("tr.rest")
+    expect(rest.get_by_text("Demand, a day")).to_be_visible()
+    expect(rest.get_by_text("Speed, tok/s")).to_be_hidden()
+    row.get_by_role("button").click()
+    expect(rest).to_have_count(0)
+    tab.page.set_viewport_size({"width": 1280, "height": 900})
+    expect(tab.board_table.get_by_role("columnheader", name="Demand")).to_be_visible()
+
+
 def test_a_row_opens_its_model_and_back_finds_the_board_as_it_was(demo: App, view: View) -> None:
     tab = view(demo).open("overview", size="512", find="cairn").board()
     row = tab.board_table.locator("tbody tr", has_text="Cairn")
@@ -234,6 +253,20 @@ def test_the_link_is_copied(demo: App, view: View) -> None:
     tab.page.get_by_role("button", name="Copy link").click()
     tab.page.wait_for_selector("text=Link copied")
     assert tab.page.evaluate("() => navigator.clipboard.readText()") == f"{demo.url}/overview?size=512"
+
+
+def test_a_long_name_on_the_wall_is_cut_within_and_whole_on_hover(demo: App, view: View) -> None:
+    tab = view(demo, viewport={"width": 1280, "height": 720}).open("overview", wall="1")
+    row = tab.page.locator(".wall .name", has_text="Fernery-24B-v1.1").first
+    row.wait_for()
+    cut = "node => node.scrollWidth > node.clientWidth + 1"
+    assert row.get_attribute("title") == "koboldcpp/Fernery-24B-v1.1"
+    row.evaluate("node => { node.style.width = '10.5em' }")
+    assert row.locator(".path").evaluate(cut), "the path gives way"
+    assert not row.locator(".end").evaluate(cut), "the model's own name stands whole"
+    row.evaluate("node => { node.style.width = '6.5em' }")
+    assert row.locator(".start").evaluate(cut), "where that is too long itself, its middle gives way"
+    assert not row.locator(".tail").evaluate(cut)
 
 
 def test_the_wall_screen_is_the_board_alone_in_large_type_from_its_top(demo: App, view: View) -> None:

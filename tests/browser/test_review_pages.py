@@ -236,6 +236,20 @@ def test_a_click_on_a_cell_and_on_a_step_of_time_narrow_both_figures(demo: App, 
     tab.page.get_by_role("button", name="this range only").wait_for()
 
 
+def test_nearly_all_findings_stand_on_the_first_screen_and_unfold_to_what_they_rest_on(demo: App, view: View) -> None:
+    tab = shown(view(demo, viewport={"width": 1280, "height": 720}).open("week"))
+    rows = tab.page.locator(".st-key-week-findings summary")
+    rows.first.wait_for()
+    assert rows.count() == 11
+    until_true(
+        tab.page,
+        "[...document.querySelectorAll('.st-key-week-findings summary')]"
+        ".filter(row => row.getBoundingClientRect().bottom <= innerHeight).length >= 10",
+    )
+    rows.first.click()
+    tab.page.get_by_text("95 % interval 1.5 to 17.0 %").wait_for()
+
+
 def test_findings_lead_to_the_page_state_behind_them_and_the_report_is_one_file(demo: App, view: View, tmp_path: Path) -> None:
     tab = shown(view(demo).open("week"))
     told = plain(tab.page.locator("h1").inner_text())

@@ -4,6 +4,8 @@ import ast
 from collections.abc import Callable
 
 import pytest
+from streamlit.proto.WidgetStates_pb2 import WidgetState
+from streamlit.testing.v1.element_tree import Selectbox
 
 from tests.pages.conftest import ROOT, App
 
@@ -56,3 +58,47 @@ def test_no_page_shows_a_number_field_of_another_kind() -> None:
         named = {node.func.attr for node in calls if isinstance(node.func, ast.Attribute)}
         # the job's time limit may be none, so its field is empty by right
         assert "number_input" not in named or path.name in {"fields.py", "replay_settings.py"}, path
+
+
+@pytest.mark.parametrize(
+    ("page", "key", "typed"),
+    [
+        ("overview", "shared.size", " 80 "),
+        ("replay", "replay.hours", " 24 - 48"),
+        ("budget", "budget.reserve", "04,096"),
+        ("week", "review.range", " all "),
+    ],
+)
+def test_what_is_typed_and_stands_there_already_is_written_as_it_is_understood(
+    app: NewApp, page: str, key: str, typed: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown = app().open(page)
+    box = shown.test.selectbox(key=key)
+    before, address, of_options = box.value, shown.address, Selectbox._widget_state
+
+    def as_typed(other: Selectbox[object]) -> WidgetState:
+        # a test sends options only; a browser sends the text that stands there
+        return WidgetState(id=other.id, string_value=typed) if other.id == box.id else of_options.fget(other)  # type: ignore[attr-defined]
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Selectbox, "_widget_state", property(as_typed))
+        shown.test.run()
+    shown.assert_well()
+    assert (shown.test.selectbox(key=key).value, shown.address) == (before, address)
+    assert shown.warnings == []
+
+
+def test_a_sentence_typed_again_stands_there_once(app: NewApp) -> None:
+    shown = app().open("sweep")
+    held = list(shown.test.multiselect(key="sweep.must").value)
+    shown.test.multiselect(key="sweep.must").set_value([*held, "P90 wait of registered at most 110% of baseline"]).run()
+    shown.assert_well()
+    assert shown.test.multiselect(key="sweep.must").value == held
+
+
+def test_every_chooser_that_takes_typed_text_writes_what_it_understood() -> None:
+    taking = [
+        path for path in (ROOT / "horde_policy" / "ui").glob("*.py") if "accept_new_options=True" in path.read_text("utf-8")
+    ]
+    assert len(taking) >= 5
+    assert [path.name for path in taking if "settle(" not in path.read_text("utf-8")] == []

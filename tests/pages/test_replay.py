@@ -49,6 +49,10 @@ def notices(shown: App) -> list[str]:
     return [text.replace("\\", "").replace("\N{WORD JOINER}", "") for text in shown.warnings]
 
 
+def left_out(shown: App) -> list[str]:
+    return [text for text in notices(shown) if text.startswith("The link's ")]
+
+
 def run_rows(shown: App) -> dict[str, dict[str, object]]:
     return {row["cells"]["run"]["text"]: row["cells"] for row in shown.part("replay.runs")["rows"]}
 
@@ -66,7 +70,7 @@ def test_the_demo_is_never_empty_and_says_what_it_is_and_what_is_made_up(app: Ne
     assert shown.title.startswith("With ceiling 2,048, floor 256, ")
     assert "fare worse than under the baseline" in shown.title
     assert list(run_rows(shown)) == [
-        "baseline: 4,096 to 512 tokens at 60 s to 300 s",
+        "baseline: 4,096 to 512 tokens at 60 to 300 s",
         "B: ceiling 2,048, floor 256",
         "C: the previous rule",
     ]
@@ -298,7 +302,7 @@ def test_which_sliders_are_open_stands_in_the_address(app: NewApp) -> None:
     assert other.address.get("run", []) == ["ceiling_tokens=2048", "wait_floor_s=150"]
 
 
-@pytest.mark.parametrize(("letter", "note"), [("D", "opens settings D, which are not there"), ("Z", "open_run='Z' is left out")])
+@pytest.mark.parametrize(("letter", "note"), [("D", "open_run='D' is left out"), ("Z", "open_run='Z' is left out")])
 def test_a_link_that_opens_settings_which_are_not_there_opens_the_first_and_says_so(app: NewApp, letter: str, note: str) -> None:
     shown = app().open("replay", **SMALL, run=["ceiling_tokens=2048"], open_run=letter)
     shown.assert_well()
@@ -337,7 +341,18 @@ def test_a_model_that_nobody_asks_for_is_said_and_all_are_shown(app: NewApp) -> 
     shown = app().open("replay", **SMALL, see_model="<b>nobody</b>")
     shown.assert_well()
     assert shown.test.selectbox(key="replay.model").value == "all models"
-    assert any("No request here asks for" in str(caption.value) for caption in shown.test.caption)
+    assert left_out(shown) == [
+        "The link's see_model='<b>nobody</b>' is left out: it must be a model that a request of this replay asks for."
+    ]
+
+
+@pytest.mark.parametrize("name", ["see_run", "open_run"])
+def test_settings_of_a_link_that_are_not_compared_are_said(app: NewApp, name: str) -> None:
+    shown = app().open("replay", **SMALL, run="rule=old", **{name: "E"})
+    shown.assert_well()
+    assert left_out(shown) == [f"The link's {name}='E' is left out: it must be the letter of settings that are compared: B."]
+    shown = app().open("replay", **SMALL, run="rule=old", **{name: "B"})
+    assert left_out(shown) == []
 
 
 # --- models by a map, and ServeGen ------------------------------------------------------------------------------------------

@@ -286,6 +286,9 @@ def test_every_finding_has_its_figures_and_a_link_that_keeps_data_and_range(app:
     links = [element.proto for element in shown.test.get("page_link")]
     behind = [link for link in links if link.label.startswith("See the")]
     assert behind
+    folded = [fold for fold in shown.test.expander if "badge" in fold.label]
+    assert len(folded) > len(behind), "what concerns the week itself has no page behind it"
+    assert all(fold.caption or fold.markdown for fold in folded), "each unfolds to what it rests on"
     for link in behind:
         query = parse_qs(link.query_string.lstrip("?"))
         assert query["since"] == ["2025-09-10T00:00:00Z"]

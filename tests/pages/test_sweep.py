@@ -86,7 +86,7 @@ def test_the_demo_shows_results_at_once_and_says_what_is_made_up(app: NewApp) ->
     shown.assert_well()
     assert shown.title == "Keep the settings in force"
     assert errors(shown) == []
-    assert "Made up traffic, fleet or both, copies that make the load" in words(shown).replace("**", "")
+    assert "Made up the fleet, copies that make the load" in words(shown).replace("**", "")
     assert "The settings that look best are within the noise: their lead may be luck." in notices(shown)
     charts = shown.test.get("plotly_chart")
     assert len(charts) == 6
@@ -163,6 +163,12 @@ def test_axes_figures_and_held_settings_are_in_the_address(app: NewApp) -> None:
     shown.test.selectbox(key="sweep.fix.ceiling_tokens").set_value("4096").run()
     shown.assert_well()
     assert set(shown.address.get("fix", [])) == {"wait_full_s=30.0", "ceiling_tokens=4096"}
+    shown.test.selectbox(key="sweep.x").set_value("wait_floor_s").run()
+    assert (shown.address["x"], shown.address["y"]) == (["wait_floor_s"], ["floor_tokens"]), "both change places"
+    shown.test.selectbox(key="sweep.y").set_value("ceiling_tokens").run()
+    shown.assert_well()
+    assert (shown.address["y"], shown.address["fix"]) == (["ceiling_tokens"], ["wait_full_s=30.0"]), "an axis is not held"
+    assert [text for text in notices(shown) if "left out" in text] == [], "what a chooser does leaves nothing behind"
 
 
 # --- a new sweep ---------------------------------------------------------------------------------------------------------
@@ -405,6 +411,16 @@ def test_axes_that_the_sweep_lacks_fall_back(app: NewApp) -> None:
     shown = app().open("sweep", x="return_times", y="nothing", show="nothing", sweep="demo", fix=["floor_tokens=9"], trace="gone")
     shown.assert_well()
     assert shown.test.selectbox(key="sweep.x").value == "ceiling_tokens"
+    varied = "ceiling_tokens, floor_tokens, wait_full_s, wait_floor_s"
+    told = [text for text in notices(shown) if text.startswith("The link's ")]
+    assert told[:2] == [
+        f"The link's x='return_times' is left out: it must be a setting that this sweep varies: {varied}.",
+        f"The link's y='nothing' is left out: it must be a setting that this sweep varies: {varied}.",
+    ]
+    assert told[2].startswith("The link's show='nothing' is left out: it must be one of refused_share_unfunded, ")
+    assert told[3:] == [
+        "The link's fix='floor_tokens=9' is left out: it must hold a setting of neither axis at a value that this sweep tried."
+    ]
     assert any("traffic: 'gone' must be one of" in text for text in errors(shown)), "a new sweep of it cannot be started"
 
 

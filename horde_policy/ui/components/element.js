@@ -6,3 +6,13 @@ const element = (tag, className, text) => {
   if (text !== undefined && text !== null) node.textContent = text
   return node
 }
+
+// What stands behind a name's last slash: where it is too long for its place it is cut in its middle, since its end tells as much
+// as its beginning. Other letters than these may run from right to left, or belong together, and are not taken apart.
+const TAIL = 6
+const ownOf = (own) => {
+  const end = element("span", "end")
+  if (own.length <= 2 * TAIL || !/^[ -~]+$/.test(own)) end.textContent = own
+  else end.append(element("span", "start", own.slice(0, -TAIL)), element("span", "tail", own.slice(-TAIL)))
+  return end
+}

@@ -37,7 +37,7 @@ const endedOf = (name) => {
   const at = name.lastIndexOf("/") + 1
   if (at === 0 || at === name.length) return element("span", "clip", name)
   const text = element("span", "clip ends")
-  text.append(element("span", "path", name.slice(0, at)), element("span", "end", name.slice(at)))
+  text.append(element("span", "path", name.slice(0, at)), ownOf(name.slice(at)))
   return text
 }
 
@@ -52,11 +52,33 @@ const moreOf = (row, name, instance) => {
   return button
 }
 
+// What a row's folded columns hold, to stand below it; shown only between a card and the whole table (grid.css).
+const restOf = (line, columns) => {
+  const rest = element("tr", "rest")
+  const cell = element("td")
+  cell.colSpan = columns.length
+  columns.forEach((column, index) => {
+    const from = line.cells[index]
+    if (!column.fold || from.classList.contains("blank")) return
+    const part = element("span", `part fold-${column.fold}`)
+    part.append(element("span", "label", from.dataset.label + (from.dataset.unit ?? "")))
+    part.append(...[...from.childNodes].map((node) => node.cloneNode(true)))
+    cell.append(part)
+  })
+  rest.append(cell)
+  return rest
+}
+
+const withRest = (line, instance) =>
+  instance.folds && line.classList.contains("open") ? [line, restOf(line, instance.data.columns)] : [line]
+
 const toggle = (button, instance) => {
   const line = button.closest("tr")
   const opened = line.classList.toggle("open")
   button.setAttribute("aria-expanded", opened)
   instance.open[opened ? "add" : "delete"](line.dataset.id)
+  if (line.nextElementSibling?.classList.contains("rest")) line.nextElementSibling.remove()
+  line.after(...withRest(line, instance).slice(1))
 }
 
 const fillers = {
@@ -154,7 +176,7 @@ const buildRow = (row, columns, instance) => {
   const line = element("tr", [opens(row) ? "opens" : "", row.pinned ? "pinned" : "", row.out ? "out" : "", instance.brief ? "brief" : "", instance.open.has(row.id) ? "open" : ""].filter(Boolean).join(" "))
   line.dataset.id = row.id
   columns.forEach((column, index) => {
-    const cell = element("td", [column.kind === "name" ? "name" : "", column.right ? "right" : "", column.wide ? "wide" : "", column.wrap ? "wrap" : "", typeof column.brief === "string" ? "brief" : "", isBlank(row.cells[column.key]) ? "blank" : ""].filter(Boolean).join(" "))
+    const cell = element("td", [column.kind === "name" ? "name" : "", column.right ? "right" : "", column.wide ? "wide" : "", column.wrap ? "wrap" : "", typeof column.brief === "string" ? "brief" : "", column.fold ? `fold-${column.fold}` : "", isBlank(row.cells[column.key]) ? "blank" : ""].filter(Boolean).join(" "))
     if (index === 0) cell.setAttribute("role", "rowheader")
     cell.dataset.label = column.sizes.length ? `${column.label}: ${column.sizes.map(shortOf).join(", ")}` : column.label
     if (column.unit && !column.sizes.length) cell.dataset.unit = `, ${column.unit}`
@@ -170,7 +192,7 @@ const buildRow = (row, columns, instance) => {
 const buildHead = (data, instance) => {
   const line = element("tr")
   for (const column of data.columns) {
-    const cell = element("th", column.right ? "right" : "")
+    const cell = element("th", [column.right ? "right" : "", column.fold ? `fold-${column.fold}` : ""].filter(Boolean).join(" "))
     cell.scope = "col"
     if (column.help) cell.title = column.help
     let holder = cell
@@ -208,12 +230,12 @@ const buildBody = (data, instance) => {
   }
   cancelAnimationFrame(instance.frame)
   const first = data.rows.slice(0, Math.max(FIRST_ROWS, known.size)).map(line)
-  instance.body.replaceChildren(...first)
+  instance.body.replaceChildren(...first.flatMap((node) => withRest(node, instance)))
   instance.rows = rows
   instance.columns = instance.nextColumns
   let next = first.length
   const more = () => {
-    instance.body.append(...data.rows.slice(next, next + 120).map(line))
+    instance.body.append(...data.rows.slice(next, next + 120).map(line).flatMap((node) => withRest(node, instance)))
     next += 120
     if (next < data.rows.length) instance.frame = requestAnimationFrame(more)
   }
@@ -222,7 +244,7 @@ const buildBody = (data, instance) => {
 
 const start = (root, parentElement) => {
   const table = element("table")
-  const instance = { table, caption: element("caption"), head: element("thead"), body: element("tbody"), empty: element("div", "empty"), rows: new Map(), open: new Set(), brief: false, columns: "", frame: 0 }
+  const instance = { table, caption: element("caption"), head: element("thead"), body: element("tbody"), empty: element("div", "empty"), rows: new Map(), open: new Set(), brief: false, folds: false, columns: "", frame: 0 }
   table.append(instance.caption, instance.head, instance.body)
   root.append(table, instance.empty)
   root.addEventListener("click", (event) => {
@@ -243,6 +265,8 @@ export default function ({ data, parentElement }) {
   const instance = instances.get(parentElement) ?? start(parentElement.querySelector(".grid"), parentElement)
   instance.data = data
   instance.brief = data.columns.some((column) => typeof column.brief === "string")
+  instance.folds = instance.brief && data.columns.some((column) => column.fold)
+  parentElement.querySelector(".grid").classList.toggle("folds", instance.folds)
   instance.caption.textContent = data.alt
   instance.nextColumns = JSON.stringify([data.columns, data.here, data.target, data.ceiling])
   instance.table.hidden = data.rows.length === 0

@@ -33,7 +33,7 @@ const nameOf = (row, data) => {
   text.setAttribute("aria-label", row.name)
   text.title = row.name
   if (!whole) text.append(element("span", "path", row.name.slice(0, at)))
-  text.append(element("span", "end", whole ? row.name : row.name.slice(at)))
+  text.append(ownOf(whole ? row.name : row.name.slice(at)))
   return text
 }
 

@@ -222,11 +222,11 @@ def test_what_ends_as_the_last_worker_leaves_says_so_and_tells_from_when_to_when
     watch.source.fleet = [worker("w")]
     watch.go(1)
     assert [text for text, _ in watch.told()] == [
-        "m: the largest free request is too small, since 2026-11-29 12:00:00 UTC",
-        "m: no eligible worker is online, since 2026-11-29 12:01:00 UTC",
-        "m: the largest free request was too small, from 2026-11-29 12:00:00 UTC to 2026-11-29 12:01:00 UTC; "
-        "since then no eligible worker is online",
-        "m: no eligible worker was online, from 2026-11-29 12:01:00 UTC to 2026-11-29 12:01:30 UTC",
+        "m: the largest free request is under 512 tokens, since 2026-11-29 12:00:00 UTC",
+        "m: no worker is online, since 2026-11-29 12:01:00 UTC",
+        "m: the largest free request was under 512 tokens, from 2026-11-29 12:00:00 UTC to 2026-11-29 12:01:00 UTC; "
+        "since then no worker is online",
+        "m: no worker was online, from 2026-11-29 12:01:00 UTC to 2026-11-29 12:01:30 UTC",
     ]
     with watch.store.reading() as connection:
         rows = connection.exec_driver_sql("SELECT body FROM history_delivery ORDER BY delivery")

@@ -137,7 +137,7 @@ def test_no_day_is_held_against_what_was_the_same_on_every_replayed_day() -> Non
     quiet = made_frame(SETTINGS, lambda *_: {"requests": 2000, "unfunded": 1000, "completed": 2000}, seeds=(0, 1), waits=waits)
     calm = propose(judge(quiet, question, resamples=100), STAMP)
     document = proposal_markdown(calm, made_at=NOW)
-    assert "0 % to 0 %" not in document.partition("What would refute it")[2]
+    assert "0 to 0 %" not in document.partition("What would refute it")[2]
     assert "0 % on every replayed day, so no range to hold a day against" in document
     assert "The refused share: the same on every replayed day" in document
     assert "the same on every replayed day" not in proposal_markdown(propose(answered(), STAMP), made_at=NOW)
@@ -269,9 +269,9 @@ def test_the_bounds_of_a_difference_are_written_out_and_possible(proposal: Propo
     wide = tuple(replace(c, difference_half_width=10 * abs(c.difference or 1)) for c in proposal.comparisons)
     first = wide[0]
     assert None not in (first.baseline_low, first.baseline_high)
-    lowest, highest = f"−{(first.baseline_high or 0) * 100:.2g} points", f"+{(1 - (first.baseline_low or 0)) * 100:.2g} points"
+    lowest, highest = f"−{(first.baseline_high or 0) * 100:.2g}", f"+{(1 - (first.baseline_low or 0)) * 100:.2g}"
     for document in (proposal_markdown, proposal_html):
-        assert f"−18 points (from {lowest} to {highest})" in document(replace(proposal, comparisons=wide), made_at=NOW)
+        assert f"−18 points ({lowest} to {highest})" in document(replace(proposal, comparisons=wide), made_at=NOW)
         assert "±" not in document(proposal, made_at=NOW)
 
 

@@ -61,3 +61,9 @@ def test_the_table_part_knows_the_words_of_each_state() -> None:
 
 def test_a_query_holds_any_name() -> None:
     assert query_text({"m": ["a/b &=#?%\u202e", "\ud800"]}) == "m=a%2Fb%20%26%3D%23%3F%25%E2%80%AE&m=%3F"
+
+
+def test_a_column_that_is_sorted_by_never_folds() -> None:
+    columns = [Column(key="a", label="a", fold=1), Column(key="b", label="b", fold=2, sorted="ascending")]
+    data = grid_data(columns, [], alt="Numbers")
+    assert [column["fold"] for column in data["columns"]] == [1, 0]  # type: ignore[attr-defined]

@@ -11,9 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from horde_policy.board.rows import make_board
+from horde_policy.clock import FixedClock
 from horde_policy.replay.engine import replay
+from horde_policy.replay.fleets import fleet_from_snapshot
 from horde_policy.replay.sent import sent_requests
 from horde_policy.settings import AllowanceSettings, ReplaySettings
+from horde_policy.sources.demo import DemoSource
 from horde_policy.views.figures.replay import RUN_COLOURS, fig_allowance, fig_changes, fig_mix, fig_waits, marks_of
 from horde_policy.views.figures.style import SURFACES, Mode
 from horde_policy.views.replay_exports import ReplayStamp, figures_csv, figures_frame, requests_parquet
@@ -26,6 +30,7 @@ from horde_policy.views.replay_words import (
     RUN_COLUMNS,
     WAIT_COLUMNS,
     difference_rows,
+    fleet_words,
     headline,
     leading,
     refused_anew_words,
@@ -297,3 +302,16 @@ def test_settings_are_written_and_read_the_same(settings: ReplaySettings) -> Non
     assert notes == ()
     assert runs[1].settings == settings
     assert settings_words(settings, base)
+
+
+def test_a_fleet_says_who_of_the_listed_workers_is_left_out() -> None:
+    snapshot = DemoSource(FixedClock(AT)).load()
+    fleet, board = fleet_from_snapshot(snapshot), make_board(snapshot, AllowanceSettings())
+    text = fleet_words(fleet.stamp)
+    speed = board.pulse.speed_tok_per_s - 10  # one open worker of assumed speed serves no model
+    assert (
+        f"{board.pulse.open_workers - 1} workers, 21 models, {speed:.0f} tok/s together; of 34 listed 5 left out: 3 in " in text
+    )
+    assert "1 no models reported" in text
+    assert "left out" not in fleet_words({**fleet.stamp, "left_out": {}})
+    assert "left out" not in fleet_words({**fleet.stamp, "left_out": HOSTILE})

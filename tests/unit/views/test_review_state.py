@@ -9,7 +9,14 @@ from horde_policy.review.finding import Target
 from horde_policy.review.findings import review_week
 from horde_policy.review.ranges import TimeRange
 from horde_policy.settings import AllowanceSettings
-from horde_policy.views.review_state import PARAMETERS, ReviewState, parse_review_state, target_address
+from horde_policy.views.review_state import (
+    PARAMETERS,
+    ReviewState,
+    parse_review_state,
+    range_from_text,
+    range_text,
+    target_address,
+)
 from tests.unit.review.weeks import made_week
 
 instants = st.none() | st.datetimes(datetime(2020, 1, 1), datetime(2040, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001
@@ -42,6 +49,13 @@ def test_a_state_comes_back_from_its_address(state: ReviewState) -> None:
     back, notes = parse_review_state(state.query())
     assert back == state
     assert notes == ()
+
+
+@given(instants, instants)
+def test_a_range_is_typed_to_the_digit_that_the_address_holds(start: datetime | None, end: datetime | None) -> None:
+    if start is not None and end is not None and start < end:
+        span = TimeRange(start, end)
+        assert range_from_text(range_text(span)) == span
 
 
 @given(

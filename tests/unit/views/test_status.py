@@ -88,3 +88,12 @@ def test_the_age_on_a_page_is_that_of_what_its_figures_rest_on() -> None:
     made = replace(snapshot([worker("w")], None, at=min(times.values())), source_kind="live", part_times=times)
     status = status_line(made, name="a horde", state="ok", sentence="", now=AT)
     assert (status.age_s, status.at_ms) == (10.0, round(times["models"].timestamp() * 1000))
+
+
+def test_an_age_above_the_interval_is_explained_beside_it_while_all_is_well() -> None:
+    live = replace(snapshot([], []), source_kind="live")
+    well = status_line(live, name="x", state="ok", sentence="", now=AT, renewed_s=30.0)
+    assert well.data(ticking=True, refresh_s=30)["note"] == "looks every 30 s, finds figures up to 30 s old"
+    assert well.data(ticking=True, refresh_s=0)["note"] == "refresh off"
+    late = status_line(live, name="x", state="stale", sentence="no answer", now=AT, renewed_s=30.0)
+    assert late.data(ticking=True, refresh_s=30)["note"] == "looks every 30 s", "what is older now has its own sentence"

@@ -94,6 +94,26 @@ def test_the_bundled_sweep_is_small_whole_and_labelled(demo: Sweep) -> None:
     assert demo.stamp["fleet"]["synthetic"] is True
 
 
+@pytest.mark.parametrize(
+    ("traffic", "fleet", "told"),
+    [
+        (True, {"synthetic": True}, "traffic and fleet"),
+        (True, {"synthetic": False}, "the traffic"),
+        (False, {"synthetic": True}, "the fleet"),
+        (None, {"synthetic": True}, "traffic or fleet (the sweep's file does not say which)"),
+        (None, {"synthetic": False}, "the traffic"),
+    ],
+)
+def test_which_of_the_inputs_is_made_up_is_said(
+    demo: Sweep, judged: Judgement, traffic: bool | None, fleet: dict[str, bool], told: str
+) -> None:
+    stamp = {name: value for name, value in demo.stamp.items() if name != "synthetic_traffic"}
+    stamp |= {"base_load": 1.0, "fleet": dict(stamp["fleet"]) | fleet}
+    stamp |= {} if traffic is None else {"synthetic_traffic": traffic}
+    assert dict(rests_on(replace(demo, stamp=stamp), judged))["Made up"] == told
+    assert "Made up" not in dict(rests_on(replace(demo, stamp=stamp | {"synthetic": False}), judged))
+
+
 def test_the_whole_fill_rule_stands_on_the_result(demo: Sweep, judged: Judgement) -> None:
     told = dict(rests_on(demo, judged))["Fill rule"]
     fills = [fill or str(FillRule()) for fill in demo.frame["fill"].unique().sort(nulls_last=False)]
@@ -294,7 +314,7 @@ def test_a_setting_of_many_values_is_cut_into_levels() -> None:
     levels = levels_of(pl.DataFrame({"wait_full_s": [float(k) for k in range(100)]}), "wait_full_s")
     assert len(levels) == 8
     assert sum(len(level.values) for level in levels) == 100
-    assert levels[0].label == "0 s to 12 s"
+    assert levels[0].label == "0 to 12 s"
 
 
 @pytest.mark.parametrize("mode", ["light", "dark"])
@@ -459,7 +479,7 @@ def test_the_points_as_csv_hold_numbers_units_and_where_they_come_from(judged: J
     first = judged.points.row(0, named=True)
     assert float(rows[0]["refused share of unfunded (share)"]) == first[REFUSED.key]
     assert rows[0]["ceiling_tokens (tokens)"] == "4096"
-    assert rows[0]["traffic"] == "ragpulse_week1 (synthetic)"
+    assert (rows[0]["traffic"], rows[0]["made up"]) == ("ragpulse_week1 (synthetic)", "the fleet")
     assert rows[0]["held out"] == "days 6 to 7"
 
 

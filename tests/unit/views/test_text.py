@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from horde_policy.review.waits import Quantile
 from horde_policy.settings import AllowanceSettings
+from horde_policy.units import with_range
 from horde_policy.views.replay_runs import baseline_of
 from horde_policy.views.review_words import quantile_text
 from horde_policy.views.text import (
@@ -19,6 +20,7 @@ from horde_policy.views.text import (
     range_text,
     seconds,
     shortened,
+    shortened_name,
     speed,
     tokens_short,
     visible,
@@ -146,9 +148,44 @@ def test_speeds_keep_one_decimal_below_a_hundred() -> None:
 
 
 def test_a_range_of_one_value_is_written_as_that_value_in_one_place() -> None:
-    assert baseline_of(AllowanceSettings(ceiling_tokens=512)).words.startswith("512 tokens at 60 s to 300 s")
+    assert baseline_of(AllowanceSettings(ceiling_tokens=512)).words.startswith("512 tokens at 60 to 300 s")
     assert range_text(512, 512) == "512"
     assert quantile_text(Quantile(0.5, 60.0, 60.0, 60.0, 61.0)) == "60 s"
     by_hand = re.compile(r" == .*\belse f\"\{[^}]*\} to \{[^}]*\}\"$", re.MULTILINE)
     package = Path(__file__).parents[3] / "horde_policy"
     assert [path.name for path in package.rglob("*.py") if by_hand.search(path.read_text(encoding="utf-8"))] == ["units.py"]
+
+
+@pytest.mark.parametrize(
+    ("value", "low", "high", "told"),
+    [
+        ("7.1 points", "5.4 points", "8.7 points", "7.1 points (5.4 to 8.7)"),
+        ("+2 points", "−1 points", "+5 points", "+2 points (−1 to +5)"),
+        ("12,345 tokens a day", "9,000 tokens a day", "20,000 tokens a day", "12,345 tokens a day (9,000 to 20,000)"),
+        ("10 min", "450 s", "15 min", "10 min (450 s to 15 min)"),
+        ("2 h 0 min", "1 h 5 min", "3 h 0 min", "2 h 0 min (1 h 5 min to 3 h 0 min)"),
+        ("50 %", "< 0.1 %", "> 99.9 %", "50 % (< 0.1 % to > 99.9 %)"),
+        ("—", "—", "5 s", "— (— to 5 s)"),
+    ],
+)
+def test_a_range_says_its_unit_once_and_never_drops_one_that_differs(value: str, low: str, high: str, told: str) -> None:
+    assert with_range(value, low, high) == told
+
+
+def test_no_range_of_figures_with_units_is_put_together_by_hand() -> None:
+    twice = re.compile(r"\{(seconds|ratio|_percent|figure_words|setting_value|_signed|_size|_wait)\([^{}]*\)\} to \{\1\(")
+    assert twice.search('f"{seconds(low)} to {seconds(high)}"')
+    package = Path(__file__).parents[3] / "horde_policy"
+    assert [path.name for path in package.rglob("*.py") if twice.search(path.read_text(encoding="utf-8"))] == []
+
+
+@given(st.text(alphabet="ab/-", max_size=60), st.integers(8, 40))
+def test_a_shortened_name_is_no_longer_and_keeps_its_own_end(name: str, characters: int) -> None:
+    found = shortened_name(name, characters)
+    own = name.rpartition("/")[2]
+    assert len(found) <= characters
+    assert found == name if len(name) <= characters else "…" in found
+    if len(own) <= characters - 3:
+        assert found.endswith(own)
+    else:
+        assert found.endswith(name[-characters // 2 + 1 :])

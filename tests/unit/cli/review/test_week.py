@@ -18,7 +18,7 @@ def test_findings_for_machines_and_people(capsys: pytest.CaptureFixture[str], we
     assert document["sections"]["refused"]["no_data"] is None
     text = output(capsys, "week", str(week_file))
     assert "1. [attention] 19.0 % of all text requests were refused" in text
-    assert re.search(r"refused: 383\. 19\.0 % \(95 % interval [\d.]+ % to [\d.]+ %\) · n = 2,016 requests", text)
+    assert re.search(r"refused: 383\. 19\.0 % \(95 % interval [\d.]+ to [\d.]+ %\) · n = 2,016 requests", text)
 
 
 def test_the_report_is_written_whole(capsys: pytest.CaptureFixture[str], week_file: Path, tmp_path: Path) -> None:
