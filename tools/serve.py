@@ -1,7 +1,8 @@
 """Start the dashboard, run its script once, and say where it is.
 
-Until a script of the process has run once, the first deep link shows "Page not found" over the right page; the health check
-runs it. The dashboard stops with this program.
+Until a script of the process has run once, Streamlit takes the folder ``pages`` for its pages and shows "Page not found" over the
+right page to whoever opens a deep link; it is told that there are none. The health check runs the script, so that the first
+visitor does not wait for it. The dashboard stops with this program.
 """
 
 import argparse
@@ -22,6 +23,14 @@ OK = 200
 PORT_TAKEN = 1
 WARM = "from horde_policy.cli.warming import warm_all; warm_all()"
 """What it compiles lies on the disk, where the dashboard finds it: tens of seconds once after an installation."""
+STREAMLIT = """
+from streamlit.runtime.pages_manager import PagesManager
+from streamlit.web.cli import main
+PagesManager.uses_pages_directory = False
+main()
+"""
+"""Streamlit's command for an app whose pages are those that it names itself, from the first moment on: a tab that is open while
+the dashboard starts anew asks again before the health check does (T2)."""
 LOOPBACK = "127.0.0.1"
 
 
@@ -68,7 +77,7 @@ def main() -> int:
     parser.add_argument("--no-browser", action="store_true", help="only say where the dashboard is")
     parser.add_argument("--warm", action="store_true", help="compile the loops beside, so that the first replay does not")
     options, further = parser.parse_known_args()
-    command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.port", str(options.port), *further]
+    command = [sys.executable, "-c", STREAMLIT, "run", "app.py", "--server.port", str(options.port), *further]
     base_path = f"/{options.base_path.strip('/')}" if options.base_path.strip("/") else ""
     if base_path:
         command += ["--server.baseUrlPath", base_path]

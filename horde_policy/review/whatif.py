@@ -40,6 +40,8 @@ WHAT_IF = Schema(
         "count_high": Column(pl.Float64, "requests"),
         **{f"{outcome}_low": Column(pl.Float64, "requests", text="under the changed settings") for outcome in OUTCOMES},
         **{f"{outcome}_high": Column(pl.Float64, "requests", text="under the changed settings") for outcome in OUTCOMES},
+        "not_free_low": Column(pl.Float64, "requests", text="that cannot be free under the changed settings"),
+        "not_free_high": Column(pl.Float64, "requests", text="that may be otherwise than free under the changed settings"),
         "undecided_high": Column(pl.Float64, "requests", text="at most so many have no outcome that the buckets decide"),
     },
     sort=("requester", "chat", "requested_size", "outcome"),
@@ -246,6 +248,10 @@ def _rows(cells: pl.DataFrame) -> pl.DataFrame:
     low = [pl.col("count_low").filter(pl.col("decided") & pl.col(f"may_{name}")).sum().alias(f"{name}_low") for name in OUTCOMES]
     high = [pl.col("count_high").filter(pl.col(f"may_{name}")).sum().alias(f"{name}_high") for name in OUTCOMES]
     undecided = pl.col("count_high").filter(~pl.col("decided")).sum().alias("undecided_high")
+    not_free = [
+        pl.col("count_low").filter(~pl.col("may_free")).sum().alias("not_free_low"),
+        pl.col("count_high").filter(~(pl.col("decided") & pl.col("may_free"))).sum().alias("not_free_high"),
+    ]
     keys = ["requester", "chat", "requested_size", "outcome"]
-    grouped = cells.group_by(keys).agg(pl.col("count_low", "count_high").sum(), *low, *high, undecided)
+    grouped = cells.group_by(keys).agg(pl.col("count_low", "count_high").sum(), *low, *high, *not_free, undecided)
     return WHAT_IF.checked(grouped.sort(keys, nulls_last=True))

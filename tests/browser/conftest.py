@@ -73,8 +73,8 @@ class App:
             self.process.wait(10)
 
 
-def start_app(log: Path, *, warm: bool = True, **environment: str) -> App:
-    """Start the app as an operator does (``warm``) or bare, and wait until it answers."""
+def start_app(log: Path, *, warm: bool = True, at_once: bool = False, **environment: str) -> App:
+    """Start the app as an operator does (``warm``) or bare, and wait until it answers; ``at_once`` before its script has run."""
     port = free_port()
     bare = ["-m", "streamlit", "run", "app.py", "--server.port", str(port)]
     command = [sys.executable, *(["tools/serve.py", "--no-browser", "--port", str(port)] if warm else bare)]
@@ -83,7 +83,7 @@ def start_app(log: Path, *, warm: bool = True, **environment: str) -> App:
             command, cwd=ROOT, env=own_environment(**environment), stdout=out, stderr=out, start_new_session=True
         )
     app = App(f"http://127.0.0.1:{port}", process, log)
-    wait_until_up(app, "script-health-check" if warm else "health")
+    wait_until_up(app, "script-health-check" if warm and not at_once else "health")
     return app
 
 

@@ -28,6 +28,14 @@ def test_a_link_into_a_fresh_app_opens_its_page_inside_the_shell(new_app: Callab
         assert part.count() == 1
 
 
+def test_a_tab_that_is_open_while_the_app_starts_finds_its_page(tmp_path: Path, view: View) -> None:
+    app = start_app(tmp_path / "log", at_once=True)
+    try:
+        assert dialogs(view(app).open("week")) == []
+    finally:
+        app.stop()
+
+
 def test_without_a_first_run_the_same_link_would_open_under_page_not_found(tmp_path: Path, view: View) -> None:
     # T2. When this fails Streamlit has mended it, and tools/serve.py is no longer needed.
     app = start_app(tmp_path / "log", warm=False)

@@ -79,10 +79,8 @@ def gains(answers: Mapping[str, WhatIf]) -> dict[tuple[str, str], tuple[Bounds, 
             rows = answer.rows.filter(pl.col("requested_size") == size)
             held, free = rows.filter(pl.col("outcome") != "free"), rows.filter(pl.col("outcome") == "free")
             more = Bounds(float(held["free_low"].sum()), float(held["free_high"].sum()))
-            # what was free and may be something else: all of it less what stays free
-            lost_high = float(free["count_high"].sum()) - float(free["free_low"].sum())
-            lost_low = max(0.0, float(free["count_low"].sum()) - float(free["free_high"].sum()))
-            found[name, size] = more, Bounds(lost_low, max(lost_low, lost_high))
+            # cell by cell: a count that is not known well is as unknown after as before, and nothing is lost by that
+            found[name, size] = more, Bounds(float(free["not_free_low"].sum()), float(free["not_free_high"].sum()))
     return found
 
 
@@ -112,10 +110,17 @@ def change_text(name: str) -> str:
 
 
 def _gain_text(gained: Bounds, sign: str) -> str:
+    """Return what stands in a square, its range in two lines, which have the room there.
+
+    >>> _gain_text(Bounds(0, 0), "+"), _gain_text(Bounds(547, 710), "+"), _gain_text(Bounds(0, 5435), "−")
+    ('0', '+547<br>to 710', '0 to<br>−5,435')
+    """
     if gained.high <= 0:
         return "0"
-    at_most = f"{sign}{count(gained.high)}"
-    return at_most if gained.exact else f"≤ {at_most}" if gained.low <= 0 else f"{count(gained.low)}…{count(gained.high)}"
+    high = count(gained.high)
+    if gained.exact:
+        return f"{sign}{high}"
+    return f"0 to<br>{sign}{high}" if gained.low <= 0 else f"{sign}{count(gained.low)}<br>to {high}"
 
 
 def fig_gains(answers: Mapping[str, WhatIf], mode: Mode) -> go.Figure:

@@ -277,3 +277,10 @@ def test_gains_name_every_change_and_size() -> None:
     assert none_lost.high == 0
     assert "floor 4,096" in list(trace.y)
     assert "requests of" in gains_alt(answers)
+
+
+def test_nothing_ceases_to_be_free_by_more_however_badly_a_count_is_known() -> None:
+    free = decision(0, 400, outcome="free", requested_size="<=512", allowance_size="2049-4096")
+    answers = {"floor_tokens=1024": what_if(decisions(free), DEFAULT, AllowanceSettings(floor_tokens=1024))}
+    assert {lost.high for _, lost in gains(answers).values()} == {0.0}
+    assert {text for trace in fig_gains(answers, "light").data for text in trace.text} == {"0"}
