@@ -176,10 +176,12 @@ def _other(state: ReviewState, whole: Exported, known: Mapping[str, review_libra
 def _show_source(opened: Opened) -> None:
     """Say what the figures are made of, and that they are made up where they are."""
     exported = opened.exported
+    # of a range without any count, what can be said is up to when the data are
+    covered = (exported if exported.counted.high or exported.waits.height else opened.whole).covered
     asked = review_live.asked_at(opened.state.span) if opened.state.data == review_library.LIVE else None
     line = [
         f"{bounds_text(exported.counted)} decisions",
-        escape_markdown(span_text(exported.covered)),
+        escape_markdown(span_text(covered)),
         *([] if asked is None else [f"asked {instant(asked)}"]),
     ]
     components.status(
@@ -188,7 +190,7 @@ def _show_source(opened: Opened) -> None:
             exported.title,
             label="exports" if asked is None else "live exports",
             synthetic=exported.synthetic,
-            at=asked or exported.covered.end,
+            at=asked or covered.end,
             note=settings_text(opened.settings, address.deployment_settings()),
         ),
     )

@@ -6,16 +6,17 @@ from horde_policy.review.finding import Finding
 from horde_policy.review.findings import Question, Week, review_week
 from horde_policy.ui import address
 from horde_policy.ui.charts import show_figure, theme_mode
-from horde_policy.ui.review_page import Opened, now, offer
+from horde_policy.ui.review_page import Opened, now, offer, show_data
 from horde_policy.ui.shell import link_to
 from horde_policy.views.figures.review_whatif import fig_gains, gains_alt
 from horde_policy.views.finding_text import SECTION_TITLES, finding_text, no_data_text
 from horde_policy.views.report import report_html
 from horde_policy.views.review_exports import file_name, stamp_of
+from horde_policy.views.review_headlines import nothing_in_range
 from horde_policy.views.review_state import parse_review_state
 from horde_policy.views.text import escape_markdown
 
-__all__ = ["reviewed", "show_changes", "show_findings", "show_questions", "show_report"]
+__all__ = ["reviewed", "show_changes", "show_findings", "show_questions", "show_report", "stop_without_counts"]
 
 COLOURS = {"wrong": "red", "bad": "red", "open": "orange", "note": "gray", "fine": "green"}
 ICONS = {
@@ -57,6 +58,23 @@ def reviewed(opened: Opened) -> Week:
     state, covered = opened.state, opened.exported.covered
     made_of = (state.data, state.start, state.end, state.over_s, state.above, state.ratio, opened.settings)
     return _reviewed(repr((made_of, opened.exported.title, covered, opened.exported.counted)), opened)
+
+
+def stop_without_counts(opened: Opened) -> None:
+    """End the page where no decision is sure to lie in the range: there is nothing to find, and nothing is as it should be."""
+    nothing = nothing_in_range(opened.whole, opened.exported)
+    if nothing is None:
+        return
+    st.title("Nothing is known of this range", anchor=False)
+    st.info(nothing, icon=":material/event_busy:")
+    st.button(
+        "Look at all of it",
+        key="week.all-of-it",
+        on_click=address.write_review,
+        args=(opened.state.changed(start=None, end=None),),
+    )
+    show_data(opened)
+    st.stop()
 
 
 def show_findings(opened: Opened, week: Week) -> None:

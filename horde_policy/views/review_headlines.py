@@ -8,10 +8,10 @@ from horde_policy.review.findings import Week
 from horde_policy.review.waits import of_kind, share_at_most
 from horde_policy.settings import AllowanceSettings
 from horde_policy.views.finding_text import finding_text
-from horde_policy.views.review_words import bounds_text, share_text, word_text
+from horde_policy.views.review_words import bounds_text, share_text, span_text, word_text
 from horde_policy.views.text import count, count_of, seconds
 
-__all__ = ["decisions_headline", "waits_headline", "week_headline"]
+__all__ = ["decisions_headline", "nothing_in_range", "waits_headline", "week_headline"]
 
 
 def decisions_headline(exported: Exported) -> str:
@@ -46,6 +46,29 @@ def waits_headline(exported: Exported, settings: AllowanceSettings, requester: s
         if found is not None
     ]
     return f"Up to {seconds(mark)}: {' and '.join(parts)}" + ("" if measured is not None else " waits; none was measured")
+
+
+def nothing_in_range(whole: Exported, part: Exported) -> str | None:
+    """Return why a range has no week to read: no decision is sure to lie in it; null where one is, or where none was exported.
+
+    >>> from datetime import UTC, datetime
+    >>> from horde_policy.imports.read import read_exports
+    >>> from horde_policy.review.exported import exported_from
+    >>> from horde_policy.review.ranges import TimeRange
+    >>> text = b'horde_text_free_allowance_decisions{horde_outcome="free"} 5 1790000000000'
+    >>> whole = exported_from(read_exports(text))
+    >>> nothing_in_range(whole, whole.within(TimeRange(datetime(2030, 1, 1, tzinfo=UTC))))
+    'The exports hold no decision of this range: they are up to 21 Sep 2026 14:13:20 UTC.'
+    """
+    if part.span.whole or part.counted.low > 0 or whole.counted.high <= 0:
+        return None
+    data = span_text(whole.covered)
+    if part.counted.high <= 0:
+        return f"The exports hold no decision of this range: they are {data}."
+    return (
+        f"Of {bounds_text(part.counted)} decisions nobody knows whether they lie in this range: the exports count from one to "
+        f"the next, and it begins or ends within. A longer range says more; the exports are {data}."
+    )
 
 
 def week_headline(week: Week) -> str:

@@ -8,6 +8,7 @@ from horde_policy.views.review_headlines import week_headline
 from horde_policy.views.text import escape_markdown
 
 opened = open_review()
+review_week.stop_without_counts(opened)
 week = review_week.reviewed(opened)
 st.title(escape_markdown(week_headline(week)), anchor=False)
 review_week.show_findings(opened, week)

@@ -116,6 +116,24 @@ def test_a_range_without_data_says_zero_and_what_there_is(app: NewApp, page: str
         assert "There are 0 decisions in this range; the data are 10 Sep 2025 04:01:22 UTC" in words(shown)
 
 
+@pytest.mark.parametrize(
+    ("since", "until", "said"),
+    [
+        ("2030-01-01", "2030-01-02", "no decision of this range: they are 10 Sep 2025 04:01:22 UTC to 17 Sep 2025"),
+        ("2025-09-11T05:00:30Z", "2025-09-11T05:00:31Z", "decisions nobody knows whether they lie in this range"),
+    ],
+)
+def test_a_week_of_which_nothing_is_known_finds_nothing_and_leads_back(app: NewApp, since: str, until: str, said: str) -> None:
+    shown = app().open("week", since=since, until=until)
+    shown.assert_well()
+    assert said in words(shown)
+    assert shown.title == "Nothing is known of this range"
+    assert "as it should be" not in words(shown)
+    shown.test.button(key="week.all-of-it").click().run()
+    shown.assert_well()
+    assert "Of 38,000 decisions" in words(shown)
+
+
 def test_filters_that_hide_all_say_so_and_lead_back(app: NewApp) -> None:
     shown = app().open("decisions", requester="none")
     shown.assert_well()
