@@ -337,7 +337,8 @@ def _changes(exported: Exported, changes: dict[str, WhatIf]) -> list[Finding]:
         if gained.high <= 0:
             continue
         setting, _, value = best.partition("=")
-        figures = {"setting": setting, "value": int(value), "size": size, "gained": gained, "held": held}
+        in_all = sum((_gain(changes[best], any_size)[0] for any_size in (*SIZES, None)), Bounds(0.0, 0.0))
+        figures = {"setting": setting, "value": int(value), "size": size, "gained": gained, "held": held, "in_all": in_all}
         found.append(
             Finding(
                 code="would_gain",

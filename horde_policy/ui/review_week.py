@@ -131,7 +131,8 @@ def show_changes(week: Week) -> None:
     show_figure(fig_gains(week.what_ifs, theme_mode()), alt=gains_alt(week.what_ifs), key="week.gains")
     st.caption(
         "How many requests would become free (**+**) or cease to be (**−**), tried on the counts alone, with the waits as they "
-        "were. A single number is exact, since bucket edges decide it; **≤** at most so many; **0** none would change."
+        "were. A single number is exact, since bucket edges decide it; of two at least and at most so many; "
+        "**0** none would change."
     )
 
 
