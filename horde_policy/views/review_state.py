@@ -7,7 +7,7 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Final, Self
 from urllib.parse import urlencode
 
@@ -280,8 +280,13 @@ def parse_review_state(query: Query) -> tuple[ReviewState, tuple[str, ...]]:
     return ReviewState(**values), tuple(notes)
 
 
+_DAY, _TIME, DAY_CHARACTERS = re.compile(r"\d{4}-\d\d-\d\d"), re.compile(r"\d\d:\d\d(:\d\d)?"), len("2026-11-23")
+
+
 def range_from_text(text: str) -> TimeRange:
     """Return the range that somebody typed: an instant, ``to``, an instant; ``all`` is the whole one. Without a zone it is UTC.
+
+    A day alone is all of it, and a time alone at the end is one of the day before it.
 
     Raises
     ------
@@ -292,19 +297,24 @@ def range_from_text(text: str) -> TimeRange:
     --------
     >>> range_text(range_from_text("2026-11-23 to 2026-11-24T12:00"))
     '2026-11-23 00:00 to 2026-11-24 12:00'
+    >>> range_text(range_from_text("2026-11-23")), range_text(range_from_text("2026-11-23 05:10 to 09:20"))
+    ('2026-11-23 00:00 to 2026-11-24 00:00', '2026-11-23 05:10 to 2026-11-23 09:20')
     >>> range_from_text("all").whole
     True
     """
     if text.strip() == "all":
         return TimeRange()
-    first, to, last = text.partition(" to ")
+    first, to, last = (part.strip() for part in text.partition(" to "))
+    if _TIME.fullmatch(last):
+        last = f"{first[:DAY_CHARACTERS]} {last}"
     try:
-        ends = [_instant([end.strip().replace(" ", "T")]) for end in (first, last)]
+        start, *end = [_instant([part.replace(" ", "T")]) for part in ([first, last] if to else [first])]
     except UnreadableValue:
-        to = ""
-    if not to:
-        raise InputError("range", "", text, "must be two instants as 2026-11-23 00:00 to 2026-11-24 12:00 (UTC), or all")
-    return TimeRange(*ends)
+        start, end = None, []
+    if start is None or not (end or _DAY.fullmatch(first)):
+        rule = "must be a day as 2026-11-23, two instants as 2026-11-23 00:00 to 2026-11-24 12:00 (UTC), or all"
+        raise InputError("range", "", text, rule)
+    return TimeRange(start, end[0] if end else start + timedelta(days=1))
 
 
 def range_text(span: TimeRange) -> str:
