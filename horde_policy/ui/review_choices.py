@@ -110,8 +110,8 @@ def _range(
         key=key,
         on_change=chosen,
         accept_new_options=True,
-        help="Choose a day, type one as 2026-11-23 or a range as 2026-11-23 00:00 to 2026-11-24 12:00, or draw a box over a figure of "
-        "time.",
+        help="Choose a day, type one as 2026-11-23 or a range as 2026-11-23 00:00 to 2026-11-24 12:00, or draw a box over a "
+        "figure of time.",
         width=BOX_PX if current in ("all", *days) else round(CHARACTER_PX * len(current)) + BESIDE_PX,
     )
 
