@@ -27,7 +27,7 @@ from horde_policy.settings import AllowanceSettings
 from horde_policy.ui import address
 from horde_policy.ui.page import Opened
 from horde_policy.views.grid import Cell
-from horde_policy.views.history import HISTORY_NEEDS, Range, range_of, range_text_utc
+from horde_policy.views.history import HISTORY_NEEDS, Range, outside_sentence, range_of, range_text_utc
 from horde_policy.views.parameters import RANGES_S
 from horde_policy.views.past import spark
 from horde_policy.views.state import ViewState
@@ -248,10 +248,14 @@ def find_past(opened: Opened, *, whole: bool = False) -> Past | str:
         store, span, moves = found
         if span.first is None or span.last is None:
             return _nothing_of(source)
+        shown = range_of(state, span.first, span.last)
+        outside = outside_sentence(state, shown, span.first, span.last)
+        if outside is not None:
+            return outside
         past = Past(
             store,
             source,
-            range_of(state, span.first, span.last),
+            shown,
             span.first,
             span.last,
             opened.board.settings,

@@ -30,14 +30,18 @@ ICONS = {
 
 COMPACT = """<style>
 [data-testid="stMainBlockContainer"] > [data-testid="stVerticalBlock"] { gap: 0.5rem; }
-[data-testid="stMainBlockContainer"] h1 { padding: 0.2rem 0; font-size: 1.24rem; line-height: 1.22; text-wrap: pretty; }
-[data-testid="stMainBlockContainer"] h2 { padding: 0.5rem 0 0.2rem; }
+[data-testid="stMainBlockContainer"] h1 { padding: 0.1rem 0 0.6rem; font-size: 1.24rem; line-height: 1.22; text-wrap: pretty; }
+[data-testid="stMainBlockContainer"] h2 { padding: 0.5rem 0 1rem; }
+[data-testid="stMainBlockContainer"] .st-key-week-findings-head h2 { padding: 0; }
 .st-key-week-findings div:has(> [data-testid="stExpander"]) { flex: 1 1 24rem; width: auto; min-width: 0; }
 .st-key-week-findings summary { padding-top: 0.2rem; padding-bottom: 0.2rem; min-height: 2rem; }
 .st-key-week-findings [data-testid="stElementContainer"]:has(> [data-testid="stPageLink"]) {
   flex: 0 0 9.5rem; padding-top: 0.3rem; }
 </style>"""
-"""A row for each finding, so that a first screen holds nearly all of them."""
+"""A row for each finding, so that a first screen holds nearly all of them.
+
+Streamlit takes a rem off below a heading, which its padding there gives back: with less it stands on what follows.
+"""
 
 FINDINGS_KEY = (
     "**attention** requesters are worse off · **open** the data do not decide it, or a change would help · **as it should be** "
@@ -80,7 +84,7 @@ def stop_without_counts(opened: Opened) -> None:
 def show_findings(opened: Opened, week: Week) -> None:
     """Show every finding as a sentence in a row, the gravest first, with the page state behind it; the rest unfolds."""
     st.html(COMPACT)
-    with st.container(horizontal=True, vertical_alignment="center"):
+    with st.container(horizontal=True, vertical_alignment="center", key="week.findings-head"):
         st.header("Findings, by consequence", anchor=False, help=FINDINGS_KEY, width="content")
         show_report(opened, week)
     with st.container(key="week.findings", gap="xsmall"):

@@ -32,8 +32,12 @@ html { font-size: clamp(14px, 1.15vw, 40px); }
 [data-testid="stMainBlockContainer"] h1 { padding: 0 0 1rem; font-size: 1.36rem; line-height: 1.2; text-wrap: pretty; }
 .st-key-overview-wall { position: fixed; z-index: 10; right: 0.6rem; top: 0.4rem; width: auto; opacity: 0.45; }
 .st-key-overview-wall:is(:hover, :focus-within) { opacity: 1; }
+.st-key-shared-status { padding-right: 12rem; }
+@media (max-width: 640px) {
+  .st-key-overview-wall { position: static; align-self: end; }
+  .st-key-shared-status { padding-right: 0; } }
 </style>"""
-"""For a screen on a wall: type by the width of the screen, no controls but the way out."""
+"""For a screen on a wall: type by the width of the screen, no controls but the way out, which overprints nothing."""
 
 BEAMER = """<style>
 html { font-size: clamp(15px, 1.6vw, 24px); }

@@ -10,7 +10,7 @@ from horde_policy.views.parameters import RANGES_S
 from horde_policy.views.state import ViewState
 from horde_policy.views.text import instant
 
-__all__ = ["HISTORY_NEEDS", "MOST_POINTS", "Range", "range_of", "range_text_utc", "spark_points", "thinned"]
+__all__ = ["HISTORY_NEEDS", "MOST_POINTS", "Range", "outside_sentence", "range_of", "range_text_utc", "spark_points", "thinned"]
 
 HISTORY_NEEDS: Final = (
     "No history is configured. Run the recorder (python -m horde_policy record) and set HORDE_POLICY_HISTORY to its store: "
@@ -38,13 +38,15 @@ class Range:
 def range_of(state: ViewState, first: datetime, last: datetime) -> Range:
     """Return the range that the address asks for: between its two instants, or the named one up to the last poll.
 
+    No range is longer than 31 days: of a longer one what the history has of it counts, and of that the end.
+
     Parameters
     ----------
     state
         Of the page.
     first, last
         The first and the last poll of the history. A named range ends on a whole step of it, at most a 288th of its length
-        before the last poll. No range is longer than 31 days: then its end counts.
+        before the last poll.
 
     Examples
     --------
@@ -55,12 +57,30 @@ def range_of(state: ViewState, first: datetime, last: datetime) -> Range:
     if state.from_at is not None and state.to_at is not None:
         start, end = state.from_at.astimezone(UTC), state.to_at.astimezone(UTC)
         longest = timedelta(seconds=LONGEST_RANGE_S)
+        within = max(start, first.astimezone(UTC)), min(end, last.astimezone(UTC))
+        if end - start > longest and within[0] < within[1]:
+            start, end = within
         return Range(start if end - start <= longest else end - longest, end)
     length_s = RANGES_S[state.range_name]
     step_s = max(1, length_s // STEPS_OF_A_RANGE)
     whole = datetime.fromtimestamp(last.timestamp() // step_s * step_s, tz=UTC)
     end = whole if whole >= first else last.astimezone(UTC)
     return Range(end - timedelta(seconds=length_s), end)
+
+
+def outside_sentence(state: ViewState, shown: Range, first: datetime, last: datetime) -> str | None:
+    """Return the sentence that the history has nothing of the range that was asked for; null where it reaches into it.
+
+    >>> day = datetime(2026, 11, 29, tzinfo=UTC)
+    >>> asked = ViewState(from_at=day + timedelta(days=1), to_at=day + timedelta(days=60))
+    >>> outside_sentence(asked, range_of(asked, day, day), day, day)[:88]
+    'The history has no poll from 30 Nov 2026 00:00:00 UTC to 28 Jan 2027 00:00:00 UTC; it is'
+    """
+    if shown.start <= last and shown.end >= first:
+        return None
+    # In the words of the address: a range too long was cut for reading, to a start that nobody gave.
+    asked = Range(state.from_at or shown.start, state.to_at or shown.end)
+    return f"The history has no poll from {range_text_utc(asked)}; it is of {range_text_utc(Range(first, last))}."
 
 
 def range_text_utc(shown: Range) -> str:

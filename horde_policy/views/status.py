@@ -179,14 +179,15 @@ def settings_text(settings: AllowanceSettings, base: AllowanceSettings) -> str:
 
 
 def refresh_text(refresh_s: int, renewed_s: float | None = None) -> str:
-    """Return how often a page looks, and how old what it finds may be, so that an age above the interval is explained.
+    """Return how often a page looks, and what age its figures reach by that: the interval, and how old a look may find them.
 
     >>> refresh_text(0, 30), refresh_text(300), refresh_text(30, 30)
-    ('refresh off', 'looks every 300 s', 'looks every 30 s, finds figures up to 30 s old')
+    ('refresh off', 'looks every 300 s', 'looks every 30 s: figures up to 60 s old')
     """
     if refresh_s == 0:
         return "refresh off"
-    return f"looks every {seconds(refresh_s)}" + ("" if renewed_s is None else f", finds figures up to {seconds(renewed_s)} old")
+    reached = "" if renewed_s is None else f": figures up to {seconds(refresh_s + renewed_s)} old"
+    return f"looks every {seconds(refresh_s)}{reached}"
 
 
 def problems_title(problems: Sequence[Problem]) -> str:

@@ -3,6 +3,7 @@
 import csv
 import io
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -267,6 +268,33 @@ def test_a_long_name_on_the_wall_is_cut_within_and_whole_on_hover(demo: App, vie
     row.evaluate("node => { node.style.width = '6.5em' }")
     assert row.locator(".start").evaluate(cut), "where that is too long itself, its middle gives way"
     assert not row.locator(".tail").evaluate(cut)
+
+
+def test_the_wall_on_a_narrow_screen_keeps_names_headings_and_waits_apart_and_whole(demo: App, view: View) -> None:
+    tab = view(demo, viewport={"width": 390, "height": 844}).open("overview", wall="1", state="floor")
+    tab.page.locator(".wall th.model").wait_for()
+    tab.settled()
+    status = tab.page.locator(".st-key-shared-status .status > :not(.grow, button)")
+    leave = tab.page.get_by_role("button", name="Leave the wall screen")
+    for width in (320, 390, 480, 600, 1000):
+        tab.page.set_viewport_size({"width": width, "height": 844})
+        tab.page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        boxes = [box for box in (head.bounding_box() for head in tab.page.locator(".wall th").all()) if box]
+        assert len(boxes) == 4
+        type_px = tab.page.locator(".wall").evaluate("node => parseFloat(getComputedStyle(node).fontSize)")
+        assert boxes[0]["width"] >= 8 * type_px, f"{width}: a name has room"
+        for before, after in pairwise(boxes):
+            assert before["x"] + before["width"] <= after["x"] + 0.5
+        assert boxes[-1]["x"] + boxes[-1]["width"] <= width, "no column is outside the screen"
+        assert tab.page.locator(APP_TEXT).evaluate("main => main.scrollWidth <= main.clientWidth")
+        tab.page.locator(".wall td.wait").first.evaluate("node => { node.textContent = '23\\u00a0h\\u00a059\\u00a0min' }")
+        cut = "nodes => nodes.filter(node => node.scrollWidth > node.clientWidth).length"
+        assert tab.page.locator(".wall :is(td.wait, th.model, th.free, th.wait)").evaluate_all(cut) == 0
+        way_out = leave.bounding_box()
+        assert way_out
+        for said in (box for box in (part.bounding_box() for part in status.all()) if box):
+            beside = said["x"] + said["width"] <= way_out["x"] or way_out["x"] + way_out["width"] <= said["x"]
+            assert beside or way_out["y"] + way_out["height"] <= said["y"] or said["y"] + said["height"] <= way_out["y"]
 
 
 def test_the_wall_screen_is_the_board_alone_in_large_type_from_its_top(demo: App, view: View) -> None:

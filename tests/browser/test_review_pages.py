@@ -248,6 +248,19 @@ def test_nearly_all_findings_stand_on_the_first_screen_and_unfold_to_what_they_r
     )
     rows.first.click()
     tab.page.get_by_text("95 % interval 1.5 to 17.0 %").wait_for()
+    # Streamlit's own margin below a heading is a rem less than nothing: the text of one must end above what follows.
+    ends = tab.page.locator('[data-testid="stMainBlockContainer"] :is(h1, h2)').evaluate_all(
+        """heads => heads.map(head => {
+            const range = document.createRange()
+            range.selectNodeContents(head)
+            const slot = head.closest('[data-testid="stElementContainer"]')
+            const next = slot.nextElementSibling ?? slot.parentElement.nextElementSibling
+            return next && [head.textContent, next.getBoundingClientRect().top - range.getBoundingClientRect().bottom]
+        }).filter(Boolean)"""
+    )
+    assert len(ends) >= 3
+    beside = "Findings"  # has the report's button beside it, and not below
+    assert [text for text, room in ends if room < 0 and not text.startswith(beside)] == []
 
 
 def test_findings_lead_to_the_page_state_behind_them_and_the_report_is_one_file(demo: App, view: View, tmp_path: Path) -> None:

@@ -97,6 +97,9 @@ def test_a_history_of_another_source_and_a_range_without_a_poll_are_said(app: Ne
     before = app().open("workers", **{"source": "recorded-snapshot", "from": "2020-01-01T00:00Z", "to": "2020-01-02T00:00Z"})
     before.assert_well()
     assert "no poll from 1 Jan 2020" in infos(before)
+    after = app().open("workers", **{"source": "recorded-snapshot", "from": "2190-01-01T00:00Z", "to": "2199-01-01T00:00Z"})
+    after.assert_well()
+    assert "no poll from 1 Jan 2190" in infos(after), "the start that was given, and no error"
 
 
 def test_hostile_names_are_text_in_the_list_and_the_single_points(app: NewApp, hostile: str) -> None:

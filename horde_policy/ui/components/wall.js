@@ -8,17 +8,20 @@ const ROW_EM = 1.8
 const ROOMY_ROW_EM = 2.6
 const HEAD_EM = 1.6
 const GAP_EM = 2
+const FOOT_REM = 2.6
+const NARROW_FOOT_REM = 5.4
 const LEAST_ROWS = 3
 const instances = new WeakMap()
 
 // The largest type in which all rows fit, with the columns and the rows of each; the least type where they never do.
+// A type in which one column is wider than the screen is too large, however few the rows are.
 const fitOf = (rows, width, height, rem) => {
   const fit = (type) => {
     const columns = Math.max(1, Math.floor((width + GAP_EM * type) / ((COLUMN_EM + GAP_EM) * type)))
     return { type, columns, each: Math.max(LEAST_ROWS, Math.floor((height - HEAD_EM * 0.8 * type) / (ROW_EM * type))) }
   }
   const least = LEAST_REM * rem
-  for (let type = LARGEST_REM * rem; type > least; type -= 0.5) {
+  for (let type = Math.min(LARGEST_REM * rem, width / COLUMN_EM); type > least; type -= 0.5) {
     const found = fit(type)
     if (found.each * found.columns >= rows) return found
   }
@@ -66,7 +69,9 @@ const tableOf = (rows, data, part) => {
   const head = element("thead")
   const names = element("tr")
   for (const [name, label] of [["model", "Model"], ["state", "State"], ["free", data.free], ["wait", "Wait"]]) {
-    const cell = element("th", name, label)
+    const [word, size] = label.split(", ")
+    const cell = element("th", name, word)
+    if (size) cell.append(element("span", "size", `, ${size}`))
     cell.scope = "col"
     names.append(cell)
   }
@@ -90,7 +95,8 @@ const draw = (instance) => {
   if (!data || !main) return
   const rem = parseFloat(getComputedStyle(document.documentElement).fontSize)
   const top = root.getBoundingClientRect().top - main.getBoundingClientRect().top + main.scrollTop
-  const height = main.clientHeight - top - 2.6 * rem
+  const narrow = root.clientWidth < COLUMN_EM * LEAST_REM * rem
+  const height = main.clientHeight - top - (narrow ? NARROW_FOOT_REM : FOOT_REM) * rem
   const { type, columns, each } = fitOf(data.rows.length, root.clientWidth, height, rem)
   const shown = data.rows.slice(0, each * columns)
   const used = Math.min(columns, Math.ceil(shown.length / each))

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from horde_policy.errors import InputError
 from horde_policy.settings import AllowanceSettings
 from horde_policy.views.budget_state import BUDGET_NAMES
-from horde_policy.views.history import range_of
+from horde_policy.views.history import Range, outside_sentence, range_of
 from horde_policy.views.parameters import (
     PARAMETERS,
     REFRESH_CHOICES_S,
@@ -200,6 +200,29 @@ def test_every_instant_of_the_calendar_gives_a_range_that_can_be_looked_at_and_m
     for taken, told in (((state.from_at, state.to_at), notes), ((review.start, review.end), review_notes)):
         assert (None in taken) == bool(told), "what is left out is told"
         assert all(1970 <= at.year <= 2199 for at in taken if at)
+
+
+def test_a_range_too_long_is_cut_to_what_the_history_has_and_one_that_misses_it_is_said_as_asked() -> None:
+    first = LAST_POLL - timedelta(days=7)
+    for start, end, shown in (
+        ("1970-01-01T00:00Z", "2199-01-01T00:00Z", Range(first, LAST_POLL)),
+        ("2026-11-28T00:00Z", "2199-01-01T00:00Z", Range(LAST_POLL - timedelta(days=1.5), LAST_POLL)),
+        ("1970-01-01T00:00Z", "2026-11-23T12:00Z", Range(first, first + timedelta(days=1))),
+        ("2026-11-29T00:00Z", "2026-11-30T00:00Z", Range(LAST_POLL - timedelta(hours=12), LAST_POLL + timedelta(hours=12))),
+    ):
+        state, _ = parse_view_state({"from": [start], "to": [end]}, BASE)
+        assert range_of(state, first, LAST_POLL) == shown
+        assert outside_sentence(state, shown, first, LAST_POLL) is None
+    long_ago = LAST_POLL - timedelta(days=400)
+    state, _ = parse_view_state({"from": ["1970-01-01T00:00Z"], "to": ["2199-01-01T00:00Z"]}, BASE)
+    assert range_of(state, long_ago, LAST_POLL) == Range(LAST_POLL - timedelta(days=31), LAST_POLL), "its end counts"
+    for start, end in (("1970-01-01T00:00Z", "1999-01-01T00:00Z"), ("2100-01-01T00:00Z", "2199-01-01T00:00Z")):
+        state, _ = parse_view_state({"from": [start], "to": [end]}, BASE)
+        said = outside_sentence(state, range_of(state, first, LAST_POLL), first, LAST_POLL)
+        assert said is not None
+        assert f"1 Jan {start[:4]} 00:00:00 UTC to" in said
+        assert f"1 Jan {end[:4]} 00:00:00 UTC;" in said
+        assert said.endswith("it is of 22 Nov 2026 12:00:00 UTC to 29 Nov 2026 12:00:00 UTC.")
 
 
 def test_a_deployments_first_source_needs_no_name_and_the_demo_then_has_one() -> None:

@@ -93,7 +93,7 @@ def test_the_age_on_a_page_is_that_of_what_its_figures_rest_on() -> None:
 def test_an_age_above_the_interval_is_explained_beside_it_while_all_is_well() -> None:
     live = replace(snapshot([], []), source_kind="live")
     well = status_line(live, name="x", state="ok", sentence="", now=AT, renewed_s=30.0)
-    assert well.data(ticking=True, refresh_s=30)["note"] == "looks every 30 s, finds figures up to 30 s old"
+    assert well.data(ticking=True, refresh_s=30)["note"] == "looks every 30 s: figures up to 60 s old"
     assert well.data(ticking=True, refresh_s=0)["note"] == "refresh off"
     late = status_line(live, name="x", state="stale", sentence="no answer", now=AT, renewed_s=30.0)
     assert late.data(ticking=True, refresh_s=30)["note"] == "looks every 30 s", "what is older now has its own sentence"
