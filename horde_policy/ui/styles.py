@@ -30,7 +30,7 @@ html { font-size: clamp(14px, 1.15vw, 40px); }
 [data-testid="stMainBlockContainer"] { padding-top: 0.5rem; padding-bottom: 0.25rem; }
 [data-testid="stMainBlockContainer"] > [data-testid="stVerticalBlock"] { gap: 0.35rem; }
 [data-testid="stMainBlockContainer"] h1 { padding: 0 0 1rem; font-size: 1.36rem; line-height: 1.2; text-wrap: pretty; }
-.st-key-overview-wall { position: fixed; z-index: 10; right: 0.6rem; top: 0.4rem; width: auto; opacity: 0.45; }
+.st-key-overview-wall { position: fixed; z-index: 10; right: 0.6rem; top: 0.4rem; width: auto; opacity: 0.78; }
 .st-key-overview-wall:is(:hover, :focus-within) { opacity: 1; }
 .st-key-shared-status { padding-right: 12rem; }
 @media (max-width: 640px) {
