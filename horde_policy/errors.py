@@ -110,6 +110,16 @@ class InputError(HordePolicyError):
         self.value = value
         self.rule = rule
 
+    @property
+    def told(self) -> str:
+        """What is wrong, for a place that has said already what it is about.
+
+        >>> InputError("size", "", "80.5", "must be a whole number").told
+        "'80.5' must be a whole number"
+        """
+        told = _broken(self.value, self.rule)
+        return told if self.hint is None else f"{told} ({self.hint})"
+
 
 class FrameError(InputError):
     """A frame does not match its schema: a column is missing, or has another type."""

@@ -172,7 +172,7 @@ def test_a_control_writes_the_address_and_a_typed_nonsense_is_refused(app: NewAp
     limit.input("much").run()
     shown.assert_well()
     assert shown.address["budget_limit"] == ["1000.50"]
-    assert any("The limit stays" in plain(warning) for warning in shown.warnings)
+    assert any(plain(warning) == "The limit stays: 'much' must be a decimal number." for warning in shown.warnings)
 
 
 def test_recorded_requests_and_prices_of_ones_own(app: NewApp) -> None:
