@@ -3,13 +3,14 @@
 import streamlit as st
 
 from horde_policy.ui import review_week
-from horde_policy.ui.review_page import open_review, show_data
+from horde_policy.ui.review_page import open_review, show_data, show_not_narrowed
 from horde_policy.views.review_headlines import week_headline
 from horde_policy.views.text import escape_markdown
 
 opened = open_review()
 week = review_week.reviewed(opened)
 st.title(escape_markdown(week_headline(week)), anchor=False)
+show_not_narrowed(opened)
 review_week.show_findings(opened, week)
 review_week.show_questions(week)
 review_week.show_changes(week)
