@@ -75,16 +75,18 @@ def looked_at_text(narrowed: Sequence[str]) -> str:
 def not_narrowed_text(kept: Mapping[str, Sequence[object]], counted: Bounds) -> str:
     """Return what a page of everything says where something narrower is looked at: what that is, and where it counts.
 
-    >>> not_narrowed_text({"requester": ["anonymous"], "requested_size": ["<=512", None]}, Bounds(38000, 38000))
-    'The findings are of all 38,000 decisions of the range. Decisions and Waits look at less: requester anonymous; ...'
-    >>> not_narrowed_text({"outcome": ["refused"]}, Bounds(10, 12))
-    'The findings are of all 10 to 12 decisions of the range. Decisions looks at less: outcome refused.'
+    >>> not_narrowed_text({"requester": ["anonymous"]}, Bounds(38000, 38000))
+    'The findings are of all 38,000 decisions of the range. Decisions and Waits look at less: requester anonymous.'
+    >>> not_narrowed_text({"requester": ["anonymous"], "requested_size": ["<=512", None]}, Bounds(10, 12))
+    'The findings are of all 10 to 12 decisions of the range. Decisions looks at less: requester anonymous; requested size up to
+    512 or not exported or unknown. Waits is narrowed by the requester alone.'
     """
     told = "; ".join(
         f"{DIMENSION_WORDS[name]} {' or '.join(word_text(name, word) for word in words)}" for name, words in kept.items()
     )
-    where = "Decisions and Waits look" if "requester" in kept else "Decisions looks"
-    return f"The findings are of all {bounds_text(counted)} decisions of the range. {where} at less: {told}."
+    where = "Decisions and Waits look" if list(kept) == ["requester"] else "Decisions looks"
+    waits = " Waits is narrowed by the requester alone." if "requester" in kept and len(kept) > 1 else ""
+    return f"The findings are of all {bounds_text(counted)} decisions of the range. {where} at less: {told}.{waits}"
 
 
 def word_text(dimension: str, word: object) -> str:

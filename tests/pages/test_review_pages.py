@@ -299,7 +299,7 @@ def test_week_says_that_its_findings_are_of_everything_where_less_is_looked_at(a
     plain = app().open("week")
     shown = app().open("week", requester="anonymous", outcome="refused", requested_size="<=512")
     shown.assert_well()
-    told = "The findings are of all 38,000 decisions of the range. Decisions and Waits look at less: requester anonymous; "
+    told = "The findings are of all 38,000 decisions of the range. Decisions looks at less: requester anonymous; "
     assert told in words(shown).replace("\\", "")
     assert "The findings are of all" not in words(plain)
     assert shown.title == plain.title
