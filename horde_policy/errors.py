@@ -110,6 +110,19 @@ class InputError(HordePolicyError):
         self.value = value
         self.rule = rule
 
+    @property
+    def told(self) -> str:
+        """What is wrong and where, for a place that has said already what it is about.
+
+        >>> InputError("size", "", "80.5", "must be a whole number").told
+        "'80.5' must be a whole number"
+        >>> InputError("constraint", "cost < 3", "cost", "is no metric").told, InputError("objective", "x", "x", "is none").told
+        ("cost < 3: 'cost' is no metric", "'x' is none")
+        """
+        told = _broken(self.value, self.rule)
+        told = told if self.where in ("", self.value) else f"{self.where}: {told}"
+        return told if self.hint is None else f"{told} ({self.hint})"
+
 
 class FrameError(InputError):
     """A frame does not match its schema: a column is missing, or has another type."""

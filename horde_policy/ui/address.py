@@ -12,6 +12,7 @@ from typing import NoReturn
 
 import streamlit as st
 
+from horde_policy.errors import InputError
 from horde_policy.settings import AllowanceSettings, load_settings
 from horde_policy.views.grid import query_text
 from horde_policy.views.parameters import AS_IN_COMMANDS
@@ -29,6 +30,7 @@ __all__ = [
     "read_state",
     "run_again",
     "say",
+    "say_stays",
     "seed",
     "settle",
     "take_notices",
@@ -182,6 +184,11 @@ def say(text: str, *, again: str | Collection[str] = ()) -> None:
     st.session_state.setdefault(_NOTICES, []).append(text)
     back = {again} if isinstance(again, str) else set(again)
     st.session_state[_SEEDED] = [key for key in st.session_state.get(_SEEDED, []) if key not in back]
+
+
+def say_stays(what: str, error: InputError, *, again: str) -> None:
+    """Say that what one field holds stays, and why; the field is named by ``what`` alone, not once more by the error."""
+    say(f"{what}: {error.told}.", again=again)
 
 
 def take_notices() -> list[str]:

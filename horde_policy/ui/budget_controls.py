@@ -9,7 +9,7 @@ from horde_policy.budget.price_table import PriceTable
 from horde_policy.budget.simulate import DEFAULT_RESERVES
 from horde_policy.errors import InputError
 from horde_policy.ui import uploads
-from horde_policy.ui.address import read_state, say, seed, settle, write_state
+from horde_policy.ui.address import read_state, say, say_stays, seed, settle, write_state
 from horde_policy.ui.budget_desk import PRICE_TABLES, BudgetDesk
 from horde_policy.ui.fields import left_empty, number_field
 from horde_policy.ui.replay_inputs import BUNDLED
@@ -99,7 +99,7 @@ def _typed(key: str, field: str, read: Callable[[str], object], what: str) -> Ca
         try:
             value = read(str(st.session_state[key]))
         except InputError as error:
-            say(f"{what} stays: {error}.", again=key)
+            say_stays(f"{what} stays", error, again=key)
             return
         settle(key, str(value))
         write_budget(**{field: value})

@@ -43,7 +43,7 @@ class Opened:
     state: BudgetState
     table: PriceTable | None
     limit: str
-    error: str | None
+    error: HordePolicyError | None
 
     @property
     def automatic(self) -> str:
@@ -59,7 +59,7 @@ def open_budget() -> Opened:
         table = budget_desk().table(state.prices)
         return Opened(state, table, prepared(state).limit, None)
     except HordePolicyError as error:
-        return Opened(state, table, "", str(error))
+        return Opened(state, table, "", error)
 
 
 def replay(opened: Opened) -> Replayed | None:
@@ -68,9 +68,11 @@ def replay(opened: Opened) -> Replayed | None:
         result = replayed(opened.state) if opened.error is None else None
         trouble = opened.error
     except HordePolicyError as error:
-        result, trouble = None, str(error)
+        result, trouble = None, error
     if result is None:
-        st.error(escape_markdown(trouble or ""), title="Nothing could be replayed", icon=":material/error:")
+        st.error(
+            escape_markdown("" if trouble is None else str(trouble)), title="Nothing could be replayed", icon=":material/error:"
+        )
         return None
     unpriced = words.unpriced_note(result.replay)
     if unpriced:
@@ -88,11 +90,12 @@ def title_of(opened: Opened, result: Replayed | None) -> str:
     return own_words(words.headline(words.summary_row(result.replay, opened.state.reserve_tokens)))
 
 
-def show_source(result: Replayed | None) -> None:
-    """Say what the requests are and whether anything of them is assumed, with the copy of the link."""
+def show_source(opened: Opened, result: Replayed | None) -> None:
+    """Say what the requests are and whether anything of them is assumed, or why there are none, with the copy of the link."""
     requests = None if result is None else result.requests
+    nothing = "nothing replayed" if opened.error is None else words.nothing_words(opened.error)
     data = made_of(
-        "no requests could be read" if requests is None else requests.title,
+        nothing if requests is None else requests.title,
         label="requests",
         synthetic=requests is not None and bool(requests.assumed),
         note=None if result is None else f"prices: {result.table.name}",

@@ -6,7 +6,8 @@ from typing import Any, Literal
 import plotly.graph_objects as go
 import streamlit as st
 
-from horde_policy.views.figures.style import PLOTLY_CONFIG, Mode, with_zone
+from horde_policy.views.figures.style import PLOTLY_CONFIG, TIME_TITLE, Mode
+from horde_policy.views.figures.zones import shown_span, with_zone
 
 __all__ = ["show_figure", "theme_mode"]
 
@@ -45,9 +46,9 @@ def show_figure(
     """
     if not alt.strip():
         raise ValueError("a figure needs its alt text")
-    axis = figure.layout.xaxis
-    if (title := with_zone(axis.title.text, _offset_min())) != axis.title.text:
-        axis.title.text = title
+    title = figure.layout.xaxis.title
+    if title.text == TIME_TITLE:
+        title.text = with_zone(title.text, st.context.timezone, st.context.timezone_offset, shown_span(figure))
     arguments: dict[str, Any] = {"width": "stretch", "theme": "streamlit", "key": key, "config": dict(config), "alt": alt}
     modes: list[Literal["box", "points"]] = []
     modes += ["box"] if on_box is not None else []
@@ -65,11 +66,6 @@ def show_figure(
             on_mark(data)
 
     st.plotly_chart(figure, on_select=selected, selection_mode=modes, **arguments)
-
-
-def _offset_min() -> int | None:
-    """Return how many minutes the viewer's clock is behind UTC, as browsers count; null until the browser has said."""
-    return st.context.timezone_offset
 
 
 def theme_mode() -> Mode:

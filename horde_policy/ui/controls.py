@@ -10,7 +10,7 @@ import streamlit as st
 
 from horde_policy.board.rows import STRIP_SIZES_TOKENS
 from horde_policy.errors import ConfigError, InputError
-from horde_policy.ui.address import deployment_settings, say, seed, settle, write_state
+from horde_policy.ui.address import deployment_settings, say, say_stays, seed, settle, write_state
 from horde_policy.ui.fields import left_empty, number_field
 from horde_policy.units import MAX_LENGTH_LIMIT_TOKENS
 from horde_policy.views.parameters import (
@@ -82,7 +82,7 @@ def size_chooser(state: ViewState) -> None:
         try:
             size = size_from_text(str(st.session_state[key]))
         except InputError as error:
-            say(f"The size stays at {count(current)}: {error}.", again=key)
+            say_stays(f"The size stays at {count(current)}", error, again=key)
             return
         settle(key, size)
         write_state(max_length_tokens=size)

@@ -7,7 +7,7 @@ import streamlit as st
 
 from horde_policy.errors import InputError
 from horde_policy.replay.fill import MOST_COPIES
-from horde_policy.ui.address import say, seed, settle, write_state
+from horde_policy.ui.address import say_stays, seed, settle, write_state
 from horde_policy.ui.fields import left_empty, number_field
 from horde_policy.ui.replay_fill import show_fill
 from horde_policy.ui.replay_inputs import BUNDLED, Drawn, drawn_of
@@ -64,7 +64,7 @@ def _range(state: ViewState, length: timedelta | None) -> None:
         try:
             hours = hours_from_text(str(st.session_state[key]))
         except InputError as error:
-            say(f"The range stays: {error}.", again=key)
+            say_stays("The range stays", error, again=key)
             return
         settle(key, hours_text(hours))
         write_state(hours=hours)

@@ -14,7 +14,7 @@ from horde_policy.review.decompose import WORDS
 from horde_policy.review.exported import Exported
 from horde_policy.review.ranges import TimeRange
 from horde_policy.ui import reading, review_library, uploads
-from horde_policy.ui.address import read_review, run_again, say, seed, settle, write_review
+from horde_policy.ui.address import read_review, run_again, say, say_stays, seed, settle, write_review
 from horde_policy.views import review_tables
 from horde_policy.views.review_state import ReviewState, range_from_text, range_text
 from horde_policy.views.review_words import DIMENSION_WORDS, looked_at_text, word_text
@@ -97,7 +97,7 @@ def _range(
         try:
             chosen_span = range_from_text(text)
         except InputError as error:
-            say(f"The range stays: {error}.", again=key)
+            say_stays("The range stays", error, again=key)
             return
         settle(key, range_text(chosen_span))
         write(read_review(), chosen_span)

@@ -20,13 +20,13 @@ from horde_policy.views import review_tables as tables
 from horde_policy.views.cut_short import cut_short_details, cut_short_text
 from horde_policy.views.report import SYNTHETIC_NOTE
 from horde_policy.views.review_state import ReviewState
-from horde_policy.views.review_words import DIMENSION_WORDS, bounds_text, span_text, word_text
+from horde_policy.views.review_words import DIMENSION_WORDS, bounds_text, not_narrowed_text, span_text, word_text
 from horde_policy.views.state import ViewState
 from horde_policy.views.status import made_of, settings_text
 from horde_policy.views.text import count, escape_markdown, instant
 from horde_policy.views.uploads import not_kept, not_kept_note
 
-__all__ = ["Opened", "now", "offer", "open_review", "show_data", "show_looked_at", "show_nothing"]
+__all__ = ["Opened", "now", "offer", "open_review", "show_data", "show_looked_at", "show_not_narrowed", "show_nothing"]
 
 
 MOST_LEFT_OUT = 5
@@ -233,6 +233,22 @@ def show_looked_at(opened: Opened, *, only: tuple[str, ...] = tuple(WORDS)) -> N
         beyond = [DIMENSION_WORDS[name] for name in kept if name not in only]
         if beyond:
             st.caption(f"Not told apart by what is counted here: {', '.join(beyond)}.")
+
+
+def show_not_narrowed(opened: Opened) -> None:
+    """Say on a page that is of everything that the words looked at narrow nothing of it, and where they do."""
+    kept = opened.state.keep
+    if kept:
+        with st.container(horizontal=True, vertical_alignment="center", key="review.not-narrowed"):
+            text = escape_markdown(not_narrowed_text(kept, opened.exported.counted))
+            st.caption(f":material/filter_alt_off: {text}", width="content")
+            st.button(
+                "Look at everything",
+                key="review.everything",
+                type="tertiary",
+                on_click=address.write_review,
+                args=(opened.state.everything(),),
+            )
 
 
 def show_nothing(opened: Opened, before: float, what: str) -> None:

@@ -10,7 +10,7 @@ from horde_policy.sweep.judge import Question, default_holdout
 from horde_policy.sweep.metrics import METRICS
 from horde_policy.sweep.run import Sweep
 from horde_policy.sweep.sentences import Constraint, Objective, parse_constraint, parse_objective
-from horde_policy.ui.address import say, seed, settle
+from horde_policy.ui.address import say, say_stays, seed, settle
 from horde_policy.ui.sweep_controls import write_asked
 from horde_policy.views.sweep_state import SweepAsked
 from horde_policy.views.sweep_words import days_words, fill_words
@@ -150,7 +150,7 @@ def _wanted() -> None:
     try:
         objectives = [parse_objective(sentence) for sentence in typed if sentence]
     except InputError as error:
-        say(f"What is wanted stays: {error}.", again="sweep.first")
+        say_stays("What is wanted stays", error, again="sweep.first")
         return
     kept = {objective.metric.key: objective for objective in reversed(objectives)}
     want = tuple(str(kept[key]) for key in dict.fromkeys(o.metric.key for o in objectives))
@@ -164,7 +164,7 @@ def _must() -> None:
     try:
         sentences = [str(parse_constraint(sentence)) for sentence in st.session_state["sweep.must"]]
     except InputError as error:
-        say(f"The constraints stay: {error}.", again="sweep.must")
+        say_stays("The constraints stay", error, again="sweep.must")
         return
     must = tuple(dict.fromkeys(sentences))
     settle("sweep.must", list(must))

@@ -16,7 +16,7 @@ from horde_policy.budget.money import MAX_LIMIT_PICO, PICO_PER_USD, decimal_of, 
 from horde_policy.budget.price_table import PriceTable
 from horde_policy.budget.requests import checked_requests, requests_from_traffic
 from horde_policy.budget.windows import window_at
-from horde_policy.errors import InputError
+from horde_policy.errors import InputError, MissingPriceError
 from horde_policy.imports.trace_frame import Trace
 from horde_policy.replay.fill_rule import LADDER
 from horde_policy.views.budget_state import ASKS, BudgetState
@@ -68,13 +68,13 @@ def priced_model(state: BudgetState, table: PriceTable) -> str:
 
     Raises
     ------
-    InputError
+    MissingPriceError
         A model was chosen that has no price: it is not taken for another.
     """
     if not state.model:
         return table.prices[0].model
     if state.model not in table.models:
-        raise InputError(f"price table {table.name}", "model", state.model, "has no price; a missing price is not zero")
+        raise MissingPriceError(f"price table {table.name}", "model", state.model, "has no price; a missing price is not zero")
     return state.model
 
 

@@ -11,6 +11,7 @@ from horde_policy.budget.bound import Certain, Declared, gap_ratio, worst_case
 from horde_policy.budget.money import money_column, money_text
 from horde_policy.budget.reservation import Reservation
 from horde_policy.budget.simulate import BudgetReplay
+from horde_policy.errors import HordePolicyError, InputError, MissingPriceError
 from horde_policy.views.budget_inputs import PricedRequests
 from horde_policy.views.grid import Column, Row
 from horde_policy.views.text import NOT_REPORTED, count, count_of, own_words, ratio, visible
@@ -26,6 +27,7 @@ __all__ = [
     "inputs_words",
     "limit_words",
     "line_rows",
+    "nothing_words",
     "refused_words",
     "rules_markdown",
     "setting_name",
@@ -116,6 +118,32 @@ def unpriced_note(replay: BudgetReplay) -> str:
         return ""
     who = "1 request has" if unpriced == 1 else f"{count(unpriced)} requests have"
     return f"{who} no price at the time of arrival, and a missing price is not zero: a hard budget refuses them."
+
+
+_NOT_REPLAYED: Final = {
+    "requests": "the requests cannot be used",
+    "traffic": "the requests cannot be used",
+    "prices": "the prices cannot be used",
+    "limit": "the limit cannot be used",
+}
+"""What an error is about → why nothing is replayed."""
+
+
+def nothing_words(error: HordePolicyError) -> str:
+    """Return in a few words why nothing is replayed; the error itself says it in full.
+
+    >>> nothing_words(InputError("prices", "", "x", "must be one of a, b"))
+    'nothing replayed: the prices cannot be used'
+    >>> nothing_words(MissingPriceError("price table a", "model", "x", "has no price"))
+    'nothing replayed: the model has no price'
+    >>> nothing_words(HordePolicyError("the disk is full"))
+    'nothing replayed'
+    """
+    if isinstance(error, MissingPriceError):
+        cause: str | None = "the model has no price"
+    else:
+        cause = _NOT_REPLAYED.get(error.what) if isinstance(error, InputError) else None
+    return "nothing replayed" if cause is None else f"nothing replayed: {cause}"
 
 
 def limit_words(replay: BudgetReplay, *, chosen: bool) -> str:

@@ -1,7 +1,7 @@
 """Words and figures of the review as people read them: dimensions, sizes, shares with their interval, waits as bucket bounds."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -17,6 +17,7 @@ __all__ = [
     "bounds_text",
     "interval_text",
     "looked_at_text",
+    "not_narrowed_text",
     "quantile_text",
     "quiet_text",
     "share_range_text",
@@ -69,6 +70,23 @@ def looked_at_text(narrowed: Sequence[str]) -> str:
         return "Looked at: everything"
     more = f" and {len(narrowed) - 1} more" if len(narrowed) > 1 else ""
     return f"Looked at: by {DIMENSION_WORDS[narrowed[0]]}{more}"
+
+
+def not_narrowed_text(kept: Mapping[str, Sequence[object]], counted: Bounds) -> str:
+    """Return what a page of everything says where something narrower is looked at: what that is, and where it counts.
+
+    >>> not_narrowed_text({"requester": ["anonymous"]}, Bounds(38000, 38000))
+    'The findings are of all 38,000 decisions of the range. Decisions and Waits look at less: requester anonymous.'
+    >>> not_narrowed_text({"requester": ["anonymous"], "requested_size": ["<=512", None]}, Bounds(10, 12))
+    'The findings are of all 10 to 12 decisions of the range. Decisions looks at less: requester anonymous; requested size up to
+    512 or not exported or unknown. Waits is narrowed by the requester alone.'
+    """
+    told = "; ".join(
+        f"{DIMENSION_WORDS[name]} {' or '.join(word_text(name, word) for word in words)}" for name, words in kept.items()
+    )
+    where = "Decisions and Waits look" if list(kept) == ["requester"] else "Decisions looks"
+    waits = " Waits is narrowed by the requester alone." if "requester" in kept and len(kept) > 1 else ""
+    return f"The findings are of all {bounds_text(counted)} decisions of the range. {where} at less: {told}.{waits}"
 
 
 def word_text(dimension: str, word: object) -> str:

@@ -17,7 +17,7 @@ answer = st.container()
 show_choices(opened.state, budget_desk(), opened.table, opened.automatic)
 result = budget_page.replay(opened)
 with answer:
-    budget_page.show_source(result)
+    budget_page.show_source(opened, result)
     st.title(budget_page.title_of(opened, result), anchor=False)
     st.caption(INTRODUCTION)
 if result is not None:

@@ -3,7 +3,7 @@
 import streamlit as st
 
 from horde_policy.ui import review_week
-from horde_policy.ui.review_page import open_review, show_data
+from horde_policy.ui.review_page import open_review, show_data, show_not_narrowed
 from horde_policy.views.review_headlines import week_headline
 from horde_policy.views.text import escape_markdown
 
@@ -11,6 +11,7 @@ opened = open_review()
 review_week.stop_without_counts(opened)
 week = review_week.reviewed(opened)
 st.title(escape_markdown(week_headline(week)), anchor=False)
+show_not_narrowed(opened)
 review_week.show_findings(opened, week)
 review_week.show_questions(week)
 review_week.show_changes(week)

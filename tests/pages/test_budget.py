@@ -140,21 +140,22 @@ def test_a_senseless_link_falls_back_with_a_note(app: NewApp, query: dict[str, s
 
 
 @pytest.mark.parametrize(
-    ("query", "problem"),
+    ("query", "problem", "cause"),
     [
-        ({"budget_requests": "upload-0123"}, f"traffic: 'upload-0123' {NOT_KEPT}"),
-        ({"budget_prices": "upload-0123"}, f"prices: 'upload-0123' {NOT_KEPT}"),
-        ({"budget_requests": "nothing"}, "must be one of"),
-        ({"budget_prices": "nothing"}, "must be one of example-hosted, example-per-token"),
-        ({"budget_model": HOSTILE}, "has no price; a missing price is not zero"),
+        ({"budget_requests": "upload-0123"}, f"traffic: 'upload-0123' {NOT_KEPT}", "the requests cannot be used"),
+        ({"budget_prices": "upload-0123"}, f"prices: 'upload-0123' {NOT_KEPT}", "the prices cannot be used"),
+        ({"budget_requests": "nothing"}, "must be one of", "the requests cannot be used"),
+        ({"budget_prices": "nothing"}, "must be one of example-hosted, example-per-token", "the prices cannot be used"),
+        ({"budget_model": HOSTILE}, "has no price; a missing price is not zero", "the model has no price"),
     ],
 )
-def test_what_cannot_be_replayed_is_said_and_the_rest_stays(app: NewApp, query: dict[str, str], problem: str) -> None:
+def test_what_cannot_be_replayed_is_said_and_the_rest_stays(app: NewApp, query: dict[str, str], problem: str, cause: str) -> None:
     shown = app().open("budget", **(SMALL | query))
     shown.assert_well()
     assert shown.title == "Budget"
     errors = texts(shown, "error")
     assert any(problem in plain(error) for error in errors)
+    assert shown.part("shared.status")["source"] == f"nothing replayed: {cause}"
     assert all(HOSTILE not in error for error in errors)
     assert len(shown.test.get("plotly_chart")) == 0
     assert shown.has_part("budget.windows"), "the ledger does not hang on the replay"
@@ -172,7 +173,7 @@ def test_a_control_writes_the_address_and_a_typed_nonsense_is_refused(app: NewAp
     limit.input("much").run()
     shown.assert_well()
     assert shown.address["budget_limit"] == ["1000.50"]
-    assert any("The limit stays" in plain(warning) for warning in shown.warnings)
+    assert any(plain(warning) == "The limit stays: 'much' must be a decimal number." for warning in shown.warnings)
 
 
 def test_recorded_requests_and_prices_of_ones_own(app: NewApp) -> None:

@@ -1,6 +1,7 @@
 """A field for a number that is cleared holds nothing: it is told, and what it held stays."""
 
 import ast
+import re
 from collections.abc import Callable
 
 import pytest
@@ -60,6 +61,23 @@ def test_no_page_shows_a_number_field_of_another_kind() -> None:
         assert "number_input" not in named or path.name in {"fields.py", "replay_settings.py"}, path
 
 
+def type_into(shown: App, key: str, typed: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    box, of_options = shown.test.selectbox(key=key), Selectbox._widget_state
+
+    def as_typed(other: Selectbox[object]) -> WidgetState:
+        # a test sends options only; a browser sends the text that stands there
+        return WidgetState(id=other.id, string_value=typed) if other.id == box.id else of_options.fget(other)  # type: ignore[attr-defined]
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Selectbox, "_widget_state", property(as_typed))
+        shown.test.run()
+    shown.assert_well()
+
+
+def plain(text: str) -> str:
+    return text.replace("\\", "").replace("\N{WORD JOINER}", "")
+
+
 @pytest.mark.parametrize(
     ("page", "key", "typed"),
     [
@@ -73,17 +91,8 @@ def test_what_is_typed_and_stands_there_already_is_written_as_it_is_understood(
     app: NewApp, page: str, key: str, typed: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shown = app().open(page)
-    box = shown.test.selectbox(key=key)
-    before, address, of_options = box.value, shown.address, Selectbox._widget_state
-
-    def as_typed(other: Selectbox[object]) -> WidgetState:
-        # a test sends options only; a browser sends the text that stands there
-        return WidgetState(id=other.id, string_value=typed) if other.id == box.id else of_options.fget(other)  # type: ignore[attr-defined]
-
-    with monkeypatch.context() as patched:
-        patched.setattr(Selectbox, "_widget_state", property(as_typed))
-        shown.test.run()
-    shown.assert_well()
+    before, address = shown.test.selectbox(key=key).value, shown.address
+    type_into(shown, key, typed, monkeypatch)
     assert (shown.test.selectbox(key=key).value, shown.address) == (before, address)
     assert shown.warnings == []
 
@@ -102,3 +111,33 @@ def test_every_chooser_that_takes_typed_text_writes_what_it_understood() -> None
     ]
     assert len(taking) >= 5
     assert [path.name for path in taking if "settle(" not in path.read_text("utf-8")] == []
+
+
+@pytest.mark.parametrize(
+    ("page", "key", "typed", "told"),
+    [
+        ("overview", "shared.size", "80.5", "The size stays at 80: '80.5' must be a whole number from 16 to 16384."),
+        ("replay", "replay.hours", "noon", "The range stays: 'noon' must be hours from and to, as 24-48, or all."),
+        ("budget", "budget.reserve", "much", "The reservation stays: 'much' must be a whole number from 0 to 1000000."),
+        (
+            "week", "review.range", "x",
+            "The range stays: 'x' must be two instants as 2026-11-23 00:00 to 2026-11-24 12:00 (UTC), or all.",
+        ),
+    ],
+)  # fmt: skip
+def test_a_field_that_refuses_says_its_name_once(
+    app: NewApp, page: str, key: str, typed: str, told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown = app().open(page)
+    before = shown.address
+    type_into(shown, key, typed, monkeypatch)
+    assert plain(shown.warnings[0]) == told
+    assert shown.address == before
+
+
+def test_no_page_says_the_name_of_a_refused_field_twice() -> None:
+    """``What stays: {error}`` begins with what the error is about: that is for forms, which say which of their fields it was."""
+    forms = ("The assumptions stay", "The fill rule stays", "The settings of {letter} stay")
+    for path in [*(ROOT / "horde_policy" / "ui").glob("*.py"), *(ROOT / "pages").rglob("*.py")]:
+        said = re.findall(r'"([^"]*\bstays?\b[^"]*): \{error\}', path.read_text(encoding="utf-8"))
+        assert set(said) <= set(forms), path

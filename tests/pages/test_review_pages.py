@@ -313,6 +313,23 @@ def test_every_finding_has_its_figures_and_a_link_that_keeps_data_and_range(app:
         assert query["until"] == ["2025-09-13T00:00:00Z"]
 
 
+def test_week_says_that_its_findings_are_of_everything_where_less_is_looked_at(app: NewApp) -> None:
+    plain = app().open("week")
+    shown = app().open("week", requester="anonymous", outcome="refused", requested_size="<=512")
+    shown.assert_well()
+    told = "The findings are of all 38,000 decisions of the range. Decisions looks at less: requester anonymous; "
+    assert told in words(shown).replace("\\", "")
+    assert "The findings are of all" not in words(plain)
+    assert shown.title == plain.title
+    links = [[element.proto.query_string for element in page.test.get("page_link")] for page in (shown, plain)]
+    findings = [[query for query in queries if "rows=" in query or "columns=" in query] for queries in links]
+    assert findings[0] == findings[1] != [], "a finding's link shows what the finding counts"
+    shown.test.button(key="review.everything").click().run()
+    shown.assert_well()
+    assert shown.address == {}
+    assert "The findings are of all" not in words(shown)
+
+
 # --- uploads ------------------------------------------------------------------------------------------------------------------
 
 

@@ -121,7 +121,9 @@ def test_a_constraint_typed_as_a_sentence_is_read_or_refused_where_it_is_typed(a
     assert shown.address.get("must", []) == ["p90 wait of registered ≤ 120 s"]
     shown.test.multiselect(key="sweep.must").set_value(["p90 wait of everybody ≤ 120 s"]).run()
     shown.assert_well()
-    assert notices(shown)[0].startswith("The constraints stay: constraint, p90 wait of everybody ≤ 120 s")
+    assert notices(shown)[0].startswith(
+        "The constraints stay: p90 wait of everybody ≤ 120 s: 'p90 wait of everybody' is no metric"
+    )
     assert shown.address.get("must", []) == ["p90 wait of registered ≤ 120 s"]
     assert shown.test.multiselect(key="sweep.must").value == ["p90 wait of registered ≤ 120 s"]
 

@@ -24,6 +24,7 @@ __all__ = [
     "STATE_COLOURS",
     "SURFACES",
     "TEXT",
+    "TIME_TITLE",
     "Mode",
     "base_figure",
     "draw_beneath",
@@ -35,7 +36,6 @@ __all__ = [
     "percent",
     "share_axis",
     "utc_axis",
-    "with_zone",
 ]
 
 Mode = Literal["light", "dark"]
@@ -305,18 +305,6 @@ _DATE_STOPS: Final = (
     {"dtickrange": ["M12", None], "value": "%Y"},
 )
 """Distance of two ticks (ms, or months) → how they are written: the day before the month, as in every text."""
-
-
-def with_zone(title: str | None, behind_min: int | None) -> str | None:
-    """Return the title of an axis of time with the viewer's zone, whose clock is so many minutes behind UTC; else as it is.
-
-    >>> with_zone("time (UTC)", -60), with_zone("time (UTC)", 210), with_zone("time (UTC)", 0), with_zone("wait (s)", -60)
-    ('time (UTC; yours: UTC+1:00)', 'time (UTC; yours: UTC−3:30)', 'time (UTC)', 'wait (s)')
-    """
-    if title != TIME_TITLE or not behind_min:
-        return title
-    hours, minutes = divmod(abs(behind_min), 60)
-    return f"time (UTC; yours: UTC{'+' if behind_min < 0 else '−'}{hours}:{minutes:02d})"
 
 
 def utc_axis(figure: go.Figure, *, title: str = TIME_TITLE) -> None:
