@@ -121,7 +121,8 @@ def test_every_chooser_that_takes_typed_text_writes_what_it_understood() -> None
         ("budget", "budget.reserve", "much", "The reservation stays: 'much' must be a whole number from 0 to 1000000."),
         (
             "week", "review.range", "x",
-            "The range stays: 'x' must be a day as 2026-11-23, two instants as 2026-11-23 00:00 to 2026-11-24 12:00 (UTC), or all.",
+            "The range stays: 'x' must be a day as 2026-11-23, two instants as 2026-11-23 00:00 to 2026-11-24 12:00 (UTC), or "
+            "all.",
         ),
     ],
 )  # fmt: skip
