@@ -6,6 +6,7 @@ from typing import Any, Literal
 import plotly.graph_objects as go
 import streamlit as st
 
+from horde_policy.views.figures.dress import dressed
 from horde_policy.views.figures.style import PLOTLY_CONFIG, TIME_TITLE, Mode
 from horde_policy.views.figures.zones import shown_span, with_zone
 
@@ -49,13 +50,16 @@ def show_figure(
     title = figure.layout.xaxis.title
     if title.text == TIME_TITLE:
         title.text = with_zone(title.text, st.context.timezone, st.context.timezone_offset, shown_span(figure))
-    arguments: dict[str, Any] = {"width": "stretch", "theme": "streamlit", "key": key, "config": dict(config), "alt": alt}
+    arguments: dict[str, Any] = {"width": "stretch", "theme": None, "key": key, "config": dict(config), "alt": alt}
     modes: list[Literal["box", "points"]] = []
     modes += ["box"] if on_box is not None else []
     modes += ["points"] if on_mark is not None else []
     if not modes:
-        st.plotly_chart(figure, **arguments)
+        st.plotly_chart(dressed(figure, theme_mode()), **arguments)
         return
+    # What Streamlit would set in the browser, each in a drawing of its own, unless it is there already.
+    drag = figure.layout.dragmode or ("pan" if on_mark is not None else "select")
+    figure.layout.dragmode, figure.layout.clickmode = drag, "event" if drag == "select" else "event+select"
 
     def selected() -> None:
         selection = st.session_state[key].selection
@@ -65,7 +69,7 @@ def show_figure(
         elif on_mark is not None and (data := next((point.get("customdata") for point in selection.points), None)):
             on_mark(data)
 
-    st.plotly_chart(figure, on_select=selected, selection_mode=modes, **arguments)
+    st.plotly_chart(dressed(figure, theme_mode()), on_select=selected, selection_mode=modes, **arguments)
 
 
 def theme_mode() -> Mode:

@@ -35,17 +35,15 @@ MARGINS = """<style>
 :is(.st-key-shared-workshop, .st-key-overview-offers) [data-testid="stPageLink-NavLink"] { background: transparent; }
 :is(.st-key-shared-workshop, .st-key-overview-offers) [data-testid="stPageLink-NavLink"]:hover {
   background: color-mix(in srgb, currentColor 10%, transparent); }
-.js-plotly-plot [class*="axislayer"] text, .js-plotly-plot .infolayer text[class$="title"] {
-  fill: currentColor !important; fill-opacity: 0.78 !important; }
 [data-testid="stNumberInputClearButton"] { display: none; }
 [class*="job_timeout_s"] [data-testid="stNumberInputClearButton"] { display: inline-flex; }
 [data-testid="stButtonGroup"] [aria-checked="true"], [data-testid="stButtonGroup"] [aria-checked="true"] *,
 [data-testid="stButtonGroup"] [aria-pressed="true"] *, [data-testid="stSliderThumbValue"] { color: inherit !important; }
 </style>"""
-"""What no setting changes: Streamlit's wide layout keeps 5 rem at each side, which a board has no room for, and its captions and
-the figures' axes are fainter than AA asks (4.5 to 1), which ``tests/browser/test_all_pages.py`` measures; a link of the
-navigation that has the focus looks like the one of the page; a number's field has no button to clear it, as an empty one is no
-answer (``horde_policy.ui.fields``), but where none is one."""
+"""What no setting changes: Streamlit's wide layout keeps 5 rem at each side, which a board has no room for, and its captions are
+fainter than AA asks (4.5 to 1), which ``tests/browser/test_all_pages.py`` measures; a link of the navigation that has the focus
+looks like the one of the page; a number's field has no button to clear it, as an empty one is no answer
+(``horde_policy.ui.fields``), but where none is one."""
 
 GUIDE = "guide"
 END = "End the workshop"

@@ -128,6 +128,10 @@
       const lacks = ["l", "t", "b"].filter((side) => _size?.[side] > margin[side] + 0.5).map((side) => `${side} ${_size[side]} > ${margin[side]}`)
       return lacks.length ? [`${plot.closest("[class*=st-key-]")?.className.match(/st-key-\S+/)?.[0]}: ${lacks}`] : []
     }),
+    // A figure whose data are computed anew after it was first drawn is drawn twice whole (decision 0198); first_drawn.js looks on.
+    "computed twice": [...document.querySelectorAll(".js-plotly-plot")]
+      .filter((plot) => window.firstDrawn.get(plot) !== plot.calcdata)
+      .map((plot) => plot.closest("[class*=st-key-]")?.className.match(/st-key-\S+/)?.[0]),
     wide: document.documentElement.scrollWidth - window.innerWidth,
     unreachable: controls.filter((node) => node.tabIndex < 0 && !node.disabled && !node.closest("[data-testid^=stNumberInputStep], [role=listbox], [role=radiogroup], [role=group], [role=combobox], [data-baseweb], [role=grid]")).map((node) => node.outerHTML.slice(0, 160)),
   }

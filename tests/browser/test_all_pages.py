@@ -23,6 +23,7 @@ pytestmark = pytest.mark.browser
 View = Callable[..., Viewer]
 OUTPUT = ROOT / "output" / "pages"
 AUDIT = (Path(__file__).parent / "audit.js").read_text(encoding="utf-8")
+FIRST_DRAWN = Path(__file__).parent / "first_drawn.js"
 PAGES = {page.url: page.title for page in pages_of_the_app()}
 WIDE, PHONE = {"width": 1280, "height": 720}, {"width": 390, "height": 844}
 PATIENCE_S = 20.0
@@ -93,6 +94,7 @@ def wide_on_a_phone(viewer: Viewer) -> float:
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_every_page_of_the_demo_can_be_read_reached_and_held_in_a_hand(demo: App, view: View, theme: str) -> None:
     viewer = view(demo, color_scheme=theme)
+    viewer.page.add_init_script(path=FIRST_DRAWN)
     wrong: dict[str, Any] = {}
     OUTPUT.mkdir(parents=True, exist_ok=True)
     for number, page in enumerate(PAGES):

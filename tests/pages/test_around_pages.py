@@ -33,6 +33,8 @@ def test_every_page_says_what_its_figures_are_of_and_has_the_controls_that_chang
     assert ("shared.ceiling_tokens" in keys) == (page not in WITHOUT_CONTROLS)
     for chart in shown.test.get("plotly_chart"):
         layout = json.loads(chart.proto.spec)["layout"]
+        assert (chart.proto.theme, "template" in layout, layout["datarevision"]) == ("", False, 1), "drawn once: decision 0198"
+        assert '"bdata"' not in chart.proto.spec, "packed arrays are computed twice"
         axes = {name: axis for name, axis in layout.items() if re.fullmatch(r"[xy]axis\d*", name)}
         assert [name for name, axis in axes.items() if not axis.get("separatethousands")] == [], "numbers on axes as everywhere"
 

@@ -137,7 +137,7 @@ def fig_mix(runs: Runs, by: str, mode: Mode) -> go.Figure:
     legend_below(figure, rows=2)
     figure.update_layout(barmode="stack", bargap=0.18, margin={"l": 120, "r": 20, "b": figure.layout.margin.b + 4})
     share_axis(figure.layout.xaxis, "share of the requests", [0, 100])
-    figure.update_yaxes(autorange="reversed")
+    figure.update_yaxes(autorange="reversed", showgrid=False)
     return figure
 
 
@@ -208,9 +208,10 @@ def fig_waits(runs: Runs, *, requester: str | None, outcome: str | None, mode: M
     for label in figure.layout.annotations:
         if label.x > BIN_S * LAST_BIN / 2:
             label.xanchor = "right"  # near the edge it would be cut off
-    figure.update_layout(margin={"t": 24 + MARK_ROW_PX * max(1, len(marks) - 1)})
+    figure.update_layout(margin={"t": 24 + MARK_ROW_PX * max(1, len(marks) - 1), "r": 26})
     legend_below(figure)
-    figure.update_xaxes(title={"text": "queue wait (s)"}, range=[0, BIN_S * LAST_BIN])
+    figure.layout.margin.b += 4  # the last label reaches over the plot's end
+    figure.update_xaxes(title={"text": "queue wait (s)"}, range=[0, BIN_S * LAST_BIN], dtick=BIN_S * LAST_BIN / 4)
     share_axis(figure.layout.yaxis, "share of the admitted started within it", [0, 103])
     return figure
 
@@ -312,7 +313,7 @@ def fig_changes(changes: Mapping[str, Compared], mode: Mode) -> go.Figure:
     reach = max(0.001, widest) * 170
     share_axis(figure.layout.xaxis, "worse ← share of the requests → better", [-reach, reach])
     figure.layout.xaxis.nticks = 7
-    figure.update_yaxes(autorange="reversed", type="category")
+    figure.update_yaxes(autorange="reversed", type="category", showgrid=False)
     return figure
 
 

@@ -255,6 +255,7 @@ def fig_bars(cells: pl.DataFrame, rows: str, colour: str, mode: Mode, *, shares:
             hovertemplate="%{customdata[2]}<extra></extra>",
         )
     figure.update_yaxes(categoryorder="array", categoryarray=[_label(rows, word) for word in reversed(words)], type="category")
+    figure.layout.yaxis.showgrid = False
     figure.update_xaxes(title={"text": "share (%)" if shares and colour else "decisions"}, rangemode="tozero")
     if most > 0 and not (shares and colour):
         figure.update_xaxes(range=[0, most * (1.2 if told else 1.05)])

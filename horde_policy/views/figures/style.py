@@ -103,13 +103,13 @@ SECOND_LINE_PX: Final = 13
 
 
 def base_figure(*, height_px: int = 320) -> go.Figure:
-    """Return an empty figure with the house's margins, fonts and hover; Streamlit's theme adds the colours.
+    """Return an empty figure with the house's margins and axes; the page it is put on adds type and colours (:mod:`.dress`).
 
     >>> base_figure(height_px=200).layout.height
     200
     """
     # Whole, or property by property: Plotly's ``update_…`` compare every path with the template's, milliseconds a call.
-    return go.Figure(
+    figure = go.Figure(
         layout={
             "height": height_px,
             "margin": {"r": 8, "t": 24, **LABELS_PX},
@@ -118,8 +118,11 @@ def base_figure(*, height_px: int = 320) -> go.Figure:
             "dragmode": False,
             "xaxis": {"showgrid": False, **_AXIS},
             "yaxis": dict(_AXIS),
+            "template": "none",
         }
     )
+    figure.layout.template = None  # each property that is set would be compared with it
+    return figure
 
 
 def name_axis(axis: Any, title: str, span: Sequence[float] | None = None) -> None:
