@@ -29,6 +29,9 @@ SQUARES = (
 )
 """What the marks of the board's squares and bars mean, and how its two figures of the whole horde differ."""
 
+TRENDS = "Trend: each step shows the least of its polls, and a gap where it is not known, so a line may end below the allowance."
+"""Why the small lines of the board need not end at the figure beside them."""
+
 
 def show_overview(opened: Opened, past: history.Past | str) -> None:
     """Show the whole page: what it is, the answer, the figures, the board, and what the history adds.
@@ -82,7 +85,8 @@ def _show_board(opened: Opened, sparks: Mapping[str | None, Cell]) -> None:
         target="model",
         ceiling=board.settings.ceiling_tokens,
     )
-    st.caption(" ".join(part for part in (SQUARES, overview.queues_apart(board.pulse)) if part))
+    said = (SQUARES, TRENDS if sparks else "", overview.queues_apart(board.pulse))
+    st.caption(" ".join(part for part in said if part))
     with st.container(horizontal=True, vertical_alignment="center"):
         if shown.hidden:
             _say_hidden(shown)

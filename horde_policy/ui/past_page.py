@@ -57,10 +57,11 @@ def show_states(opened: Opened, found: history.Past | str) -> None:
     if isinstance(found, str):
         return
     st.header("Models by state over the range", anchor=False)
-    frame = past.states_over(found.trends(tuple(opened.board.by_model)))
+    trends = found.trends(tuple(opened.board.by_model))
+    frame = past.states_over(trends)
     figure = fig_states(frame, theme_mode(), gaps=found.gaps(), marks=_marks(found))
     show_figure(figure, alt=states_alt(frame), key="overview.trend", on_box=_zoomed)
-    st.caption(f"Of the models on the board now. {ZOOM}")
+    st.caption(" ".join(part for part in ("Of the models on the board now.", past.steps_sentence(trends, frame), ZOOM) if part))
 
 
 def _marks(found: history.Past) -> list[Mark]:
