@@ -331,7 +331,7 @@ def _budget(material: Material) -> Content:
             f"over if inputs are at most 1.7 × the estimate; {over_full_inputs} if every input fills the context window.",
             f"Holding all {tokens(HELD_IN_FULL_TOKENS)} tokens makes that {whole_over} and {whole_over_full_inputs}, for the "
             f"input alone, and refuses earlier: {whole_hold} are held for each.",
-            "A request without an output limit has no bound.",
+            "A request without an output limit has no bound, unless its model's price declares a ceiling.",
         ),
     )
 
