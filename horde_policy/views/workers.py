@@ -12,7 +12,7 @@ from horde_policy.board.rows import Board
 from horde_policy.policy.worker import Worker, available, counted_speed_tok_per_s, counted_threads, is_measured
 from horde_policy.views import grid
 from horde_policy.views.overview import SPEED_OF_ALL
-from horde_policy.views.text import NOT_REPORTED, count, instant, ratio, shortened, speed, visible
+from horde_policy.views.text import NONE_FREE, NOT_REPORTED, count, instant, largest_free, ratio, shortened, speed, visible
 from horde_policy.views.tiles import tile
 from horde_policy.views.words import gloss
 
@@ -201,7 +201,7 @@ def _cells(worker: Worker, board: Board, alone: Sequence[str], past: Mapping[str
             "sub": _span_text(past, ("slowest_tok_per_s", "fastest_tok_per_s"), speed) if is_measured(worker) else "assumed",
         },
         "size": {
-            "text": count(largest_size_tokens(worker, board.context_tokens)),
+            **_size_text(worker, board.context_tokens),
             "sub": _span_text(past, ("smallest_tokens", "largest_tokens"), count),
         },
         "context": count(worker.max_context_length),
@@ -213,6 +213,18 @@ def _cells(worker: Worker, board: Board, alone: Sequence[str], past: Mapping[str
         "alone": {"text": count(len(alone)), "title": visible(shortened(", ".join(alone), 1_000))},
         "present": _present_cell(past),
     }
+
+
+def _size_text(worker: Worker, context_tokens: int) -> dict[str, str]:
+    """Return the largest size that a worker takes at this context; one that takes none is no gap in what is reported."""
+    largest = largest_size_tokens(worker, context_tokens)
+    known = worker.max_length is not None and worker.max_context_length is not None
+    text = largest_free(largest, known=known)
+    return (
+        {"text": text, "title": f"It takes no context of {count(context_tokens)} tokens."}
+        if text == NONE_FREE
+        else {"text": text}
+    )
 
 
 def _program(agent: str) -> str:

@@ -1,12 +1,15 @@
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import polars as pl
 import pytest
 
 from horde_policy.board.moves import single_points
 from horde_policy.board.rows import Board, make_board
+from horde_policy.frames.schemas import UTC_INSTANT
 from horde_policy.policy.worker import Worker
 from horde_policy.settings import AllowanceSettings
+from horde_policy.views.figures.history import fig_presence
 from horde_policy.views.overview import pulse_tiles
 from horde_policy.views.status import status_line
 from horde_policy.views.workers import STANDINGS, fleet_tiles, headline, standing, worker_rows
@@ -76,3 +79,45 @@ def test_maintenance_that_nobody_reports_is_not_zero(reported: list[bool | None]
     made = board(*(worker(f"w{place}", maintenance=one) for place, one in enumerate(reported)))
     tile = fleet_tiles(made, ())[1]
     assert (tile["label"], tile["value"], tile["sub"]) == ("In maintenance", value, sub)
+
+
+def presence(*stays: tuple[str, str, float, float | None, list[str]]) -> Any:
+    """The figure of stays: worker, standing, from and to in hours (null: to the end, at 24), models."""
+    start = datetime(2026, 11, 29, tzinfo=UTC)
+    rows = [
+        (name, standing, start + timedelta(hours=came), None if left is None else start + timedelta(hours=left), models)
+        for name, standing, came, left, models in stays
+    ]
+    types: dict[str, Any] = {
+        "worker_id": pl.String,
+        "standing": pl.String,
+        "from": UTC_INSTANT,
+        "to": UTC_INSTANT,
+        "models": pl.List(pl.String),
+    }
+    names = list(dict.fromkeys(row[0] for row in rows))
+    gaps = pl.DataFrame(schema={"from": UTC_INSTANT, "to": UTC_INSTANT})
+    return fig_presence(pl.DataFrame(rows, schema=types, orient="row"), names, names, start + timedelta(hours=24), gaps, "light")
+
+
+def test_a_worker_without_models_is_not_drawn_as_one_that_serves_everybody() -> None:
+    figure = presence(("w", "open", 0, 12, ["m"]), ("idle", "open", 0, None, []), ("off", "maintenance", 0, None, []))
+    assert {trace.name: {y for y in trace.y if y} for trace in figure.data} == {
+        "serves everybody": {3},
+        "no model known": {2},
+        "in maintenance": {1},
+    }
+
+
+def test_the_shortest_stay_leaves_a_mark_and_no_long_one_does() -> None:
+    figure = presence(("long", "open", 0, None, ["m"]), ("new", "open", 24, None, ["m"]), ("passed", "open", 5, 5.1, ["m"]))
+    [trace] = figure.data
+    marked = {y: size for y, size in zip(trace.y, trace.marker.size, strict=True) if size}
+    assert (set(marked), trace.mode) == ({1, 2}, "lines+markers")
+    assert min(marked.values()) > trace.line.width
+    assert presence(("long", "open", 0, None, ["m"])).data[0].mode == "lines"
+
+
+def test_a_worker_that_takes_no_size_is_known_to_and_is_no_gap() -> None:
+    assert cells(board(worker("w", max_context_length=1024)))["size"]["text"] == "none"
+    assert cells(board(worker("w", max_context_length=None)))["size"]["text"] == "—"
