@@ -6,7 +6,7 @@ A page takes its labels from here, so that one thing has one name on every page,
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["GLOSSARY", "STATES", "StateWords", "Term", "filtered_note", "gloss", "glossary_entries"]
+__all__ = ["GLOSSARY", "STANDINGS", "STATES", "StateWords", "Term", "filtered_note", "gloss", "glossary_entries"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +37,17 @@ STATES: Final[dict[str, StateWords]] = {
     ),
 }
 """State of a model at a size (design §1) → its words, in the order from best to least known."""
+
+
+STANDINGS: Final = {
+    "open": "serves everybody",
+    "maintenance": "in maintenance",
+    "offline": "offline",
+    "flagged": "owner flagged",
+    "idle": "serves no model",
+    "not known": "models not reported",
+}
+"""How a worker stands (:func:`horde_policy.policy.worker.standing`) → its words."""
 
 
 @dataclass(frozen=True, slots=True)

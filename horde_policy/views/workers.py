@@ -9,12 +9,12 @@ import polars as pl
 from horde_policy.board.moves import SinglePoint
 from horde_policy.board.pool import largest_size_tokens
 from horde_policy.board.rows import Board
-from horde_policy.policy.worker import Worker, available, counted_speed_tok_per_s, counted_threads, is_measured
+from horde_policy.policy.worker import Worker, available, counted_speed_tok_per_s, counted_threads, is_measured, standing
 from horde_policy.views import grid
-from horde_policy.views.overview import SPEED_OF_ALL
+from horde_policy.views.overview import SPEED_OF_ALL, closed_text
 from horde_policy.views.text import NONE_FREE, NOT_REPORTED, count, instant, largest_free, ratio, shortened, speed, visible
 from horde_policy.views.tiles import tile
-from horde_policy.views.words import gloss
+from horde_policy.views.words import STANDINGS, gloss
 
 __all__ = [
     "GONE_COLUMNS",
@@ -24,38 +24,10 @@ __all__ = [
     "headline",
     "point_rows",
     "shown_workers",
-    "standing",
     "with_sizes",
     "worker_columns",
     "worker_rows",
 ]
-
-STANDINGS: Final = {
-    "open": "serves everybody",
-    "maintenance": "in maintenance",
-    "offline": "offline",
-    "flagged": "owner flagged",
-    "idle": "serves no model",
-    "not known": "models not reported",
-}
-
-
-def standing(worker: Worker) -> str:
-    """Return how a worker stands: the first of offline, maintenance and flagged that holds, else by its models.
-
-    Who declares no model (a refused first pop leaves such a worker in the list) is ``idle``; whose models could not be read is
-    ``not known``; the rest is ``open``.
-
-    >>> standing(Worker(worker_id="w", models=("m",), max_length=80, max_context_length=2048, maintenance=True))
-    'maintenance'
-    """
-    if worker.online is False:
-        return "offline"
-    if worker.maintenance is True:
-        return "maintenance"
-    if worker.flagged is True:
-        return "flagged"
-    return "not known" if worker.models is None else "open" if worker.models else "idle"
 
 
 def headline(board: Board, points: Sequence[SinglePoint]) -> str:
@@ -92,6 +64,7 @@ def fleet_tiles(board: Board, points: Sequence[SinglePoint]) -> list[dict[str, o
     fastest = max((counted_speed_tok_per_s(worker, board.settings) for worker in board.fleet.open_workers), default=None)
     share = None if fastest is None or not pulse.speed_tok_per_s else fastest / pulse.speed_tok_per_s
     told, unsaid = _told(board)
+    besides = closed_text(pulse, besides=("maintenance",))
     modelless = _modelless(board)
     return [
         tile(
@@ -100,7 +73,12 @@ def fleet_tiles(board: Board, points: Sequence[SinglePoint]) -> list[dict[str, o
             sub=f"of {count(pulse.listed_workers)} listed" + (f"; {modelless}" if modelless else ""),
             help="Online, outside maintenance, owner not flagged. " + gloss("eligible_worker"),
         ),
-        tile("In maintenance", told, sub=unsaid, help="They take no work of others."),
+        tile(
+            "In maintenance",
+            told,
+            sub="; ".join(part for part in (unsaid, f"besides: {besides}" if besides else "") if part),
+            help="They take no work of others.",
+        ),
         tile(
             "Speed of all",
             speed(pulse.speed_tok_per_s),

@@ -21,7 +21,7 @@ from horde_policy.views.figures.style import (
     utc_axis,
 )
 from horde_policy.views.text import count, escape_plotly, shortened, visible
-from horde_policy.views.words import STATES
+from horde_policy.views.words import STANDINGS, STATES
 
 __all__ = ["Behind", "Mark", "fig_presence", "fig_states", "fig_trend", "presence_alt", "states_alt", "trend_alt"]
 
@@ -246,11 +246,11 @@ def _draw_marks(figure: go.Figure, marks: Sequence[Mark], mode: Mode) -> None:
 # --- presence ---------------------------------------------------------------------------------------------------------------
 
 _LINES: Final = {
-    "open": ("serves everybody", "full", "solid", 7),
+    "open": (STANDINGS["open"], "full", "solid", 7),
     "idle": ("no model known", "too_large", "dashdot", 4),
-    "maintenance": ("in maintenance", "falling", "dot", 4),
-    "offline": ("offline", "unknown", "dot", 3),
-    "flagged": ("owner flagged", "floor", "dash", 4),
+    "maintenance": (STANDINGS["maintenance"], "falling", "dot", 4),
+    "offline": (STANDINGS["offline"], "unknown", "dot", 3),
+    "flagged": (STANDINGS["flagged"], "floor", "dash", 4),
 }
 """Standing → its word, as in the table, the state's colour it borrows, its dash and width: it reads without the colour.
 

@@ -7,12 +7,13 @@ import pytest
 from horde_policy.board.moves import single_points
 from horde_policy.board.rows import Board, make_board
 from horde_policy.frames.schemas import UTC_INSTANT
-from horde_policy.policy.worker import Worker
+from horde_policy.policy.worker import Worker, standing
 from horde_policy.settings import AllowanceSettings
 from horde_policy.views.figures.history import fig_presence
-from horde_policy.views.overview import pulse_tiles
+from horde_policy.views.overview import CLOSED, pulse_tiles
 from horde_policy.views.status import status_line
-from horde_policy.views.workers import STANDINGS, fleet_tiles, headline, standing, worker_rows
+from horde_policy.views.words import STANDINGS
+from horde_policy.views.workers import fleet_tiles, headline, worker_rows
 from tests.unit.board.made import listed, snapshot, worker
 
 
@@ -62,7 +63,7 @@ def test_the_same_words_have_the_same_figures_on_both_pages() -> None:
     for label in ("Workers", "Speed of all"):
         assert here[label]["value"] == there[label]["value"], label
     assert here["Workers"]["sub"] == "of 3 listed; 1 of them serves no model"
-    assert there["Workers"]["sub"] == "of 3 listed, 1 in maintenance"
+    assert there["Workers"]["sub"] == "of 3 listed; 1 in maintenance"
     assert "Combined speed" not in here.keys() | there.keys(), "that is of the workers eligible at a size"
 
 
@@ -121,3 +122,24 @@ def test_the_shortest_stay_leaves_a_mark_and_no_long_one_does() -> None:
 def test_a_worker_that_takes_no_size_is_known_to_and_is_no_gap() -> None:
     assert cells(board(worker("w", max_context_length=1024)))["size"]["text"] == "none"
     assert cells(board(worker("w", max_context_length=None)))["size"]["text"] == "—"
+
+
+def test_every_listed_worker_is_accounted_for() -> None:
+    states: list[dict[str, Any]] = [
+        {},
+        {"models": []},
+        {"maintenance": True},
+        {"maintenance": True, "online": False},
+        {"flagged": True},
+        {"flagged": True, "maintenance": True},
+        {"online": None, "flagged": None},
+    ]
+    made = board(*(worker(f"w{place}", **changes) for place, changes in enumerate(states)))
+    pulse = made.pulse
+    assert pulse.open_workers + sum(pulse.closed_workers.values()) == pulse.listed_workers == len(states)
+    status = status_line(made.snapshot, name="x", state="ok", sentence="", now=datetime(2026, 11, 29, 12, tzinfo=UTC))
+    there = {tile["label"]: tile for tile in pulse_tiles(pulse, status)}
+    assert there["Workers"]["sub"] == "of 7 listed; 2 in maintenance, 1 offline, 1 with a flagged owner"
+    here = {tile["label"]: tile for tile in fleet_tiles(made, ())}
+    assert here["In maintenance"]["sub"] == "besides: 1 offline, 1 with a flagged owner"
+    assert set(CLOSED) == set(STANDINGS) - {"open", "idle"}, "each has its words"
