@@ -12,7 +12,17 @@ from horde_policy.units import MAX_LENGTH_LIMIT_TOKENS
 from horde_policy.views import grid
 from horde_policy.views.state import ViewState
 from horde_policy.views.status import Status
-from horde_policy.views.text import NONE_FREE, NOT_REPORTED, count, largest_free, seconds, shortened, speed, tokens_short, visible
+from horde_policy.views.text import (
+    NONE_FREE,
+    NOT_REPORTED,
+    count,
+    largest_free,
+    names_text,
+    seconds,
+    speed,
+    tokens_short,
+    visible,
+)
 from horde_policy.views.tiles import age_tile, tile
 from horde_policy.views.words import STANDINGS, STATES, gloss
 
@@ -323,7 +333,7 @@ def _name(row: Row) -> grid.Cell:
     sub, whole = "", ""
     if several > 1:
         whole = visible(", ".join(row.measure.models))
-        sub = f"{several} names: {shortened(whole, 200)}"
+        sub = f"{several} names: {names_text(row.measure.models, 200)}"
     elif row.maintenance_workers:
         only = row.serving_workers == 1
         who = "its only worker is" if only else f"{count(row.maintenance_workers)} of {count(row.serving_workers)} workers"

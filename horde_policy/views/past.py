@@ -13,7 +13,7 @@ from horde_policy.settings import AllowanceSettings
 from horde_policy.views import grid
 from horde_policy.views.figures.history import Behind, Mark
 from horde_policy.views.history import Range, spark_points, thinned
-from horde_policy.views.text import age, count, count_of, escape_markdown, instant, shortened, shortened_name, speed, visible
+from horde_policy.views.text import age, count, count_of, escape_markdown, instant, shortened_name, speed, visible
 from horde_policy.views.words import STATES
 
 __all__ = [
@@ -192,7 +192,7 @@ def _why(change: ModelChange) -> str:
 def _worker_text(worker: WorkerChange) -> str:
     moved = worker.speed_change_tok_per_s
     sign = "+" if moved > 0 else "−"
-    name = shortened(visible(worker.name or worker.worker_id), 40)
+    name = shortened_name(visible(worker.name or worker.worker_id), 40)
     return f"{name} {KINDS[worker.kind]} ({sign}{speed(abs(moved))} tok/s)"
 
 

@@ -12,7 +12,19 @@ from horde_policy.board.rows import Board
 from horde_policy.policy.worker import Worker, available, counted_speed_tok_per_s, counted_threads, is_measured, standing
 from horde_policy.views import grid
 from horde_policy.views.overview import SPEED_OF_ALL, closed_text
-from horde_policy.views.text import NONE_FREE, NOT_REPORTED, count, instant, largest_free, ratio, shortened, speed, visible
+from horde_policy.views.text import (
+    NONE_FREE,
+    NOT_REPORTED,
+    count,
+    instant,
+    largest_free,
+    names_text,
+    ratio,
+    shortened,
+    shortened_name,
+    speed,
+    visible,
+)
 from horde_policy.views.tiles import tile
 from horde_policy.views.words import STANDINGS, gloss
 
@@ -169,7 +181,7 @@ def worker_rows(
 
 
 def _cells(worker: Worker, board: Board, alone: Sequence[str], past: Mapping[str, Any] | None) -> dict[str, grid.Cell]:
-    models = visible(", ".join(worker.models or ()))
+    models = worker.models or ()
     agent = visible(worker.bridge_agent or "")
     return {
         "worker": grid.name_cell(worker.name or "(no name)", sub=_program(agent), whole=shortened(agent, 300)),
@@ -185,10 +197,10 @@ def _cells(worker: Worker, board: Board, alone: Sequence[str], past: Mapping[str
         "context": count(worker.max_context_length),
         "threads": count(counted_threads(worker)),
         "models": {
-            "text": shortened(models, 90) or ("not reported" if worker.models is None else "none"),
-            "title": shortened(models, 2_000),
+            "text": names_text(models, 90) or ("not reported" if worker.models is None else "none"),
+            "title": names_text(models, 2_000),
         },
-        "alone": {"text": count(len(alone)), "title": visible(shortened(", ".join(alone), 1_000))},
+        "alone": {"text": count(len(alone)), "title": names_text(alone, 1_000)},
         "present": _present_cell(past),
     }
 
@@ -291,7 +303,7 @@ def point_rows(points: Sequence[SinglePoint], ceiling_tokens: int, link: Callabl
             id=f"point {point.model}",
             cells={
                 "model": grid.name_cell(point.model),
-                "worker": {"text": visible(shortened(point.worker.name or "(no name)", 40))},
+                "worker": {"text": shortened_name(visible(point.worker.name or "(no name)"), 40)},
                 "speed": speed(point.now.speed_tok_per_s),
                 "now": allowance(point.now),
                 "without": allowance(point.without),
@@ -335,7 +347,7 @@ def gone_rows(over_range: pl.DataFrame) -> list[grid.Row]:
                     "text": count(row["largest_tokens"]),
                     "sub": _span_text(row, ("smallest_tokens", "largest_tokens"), count),
                 },
-                "models": {"text": shortened(visible(", ".join(row["models"] or [])), 120)},
+                "models": {"text": names_text(row["models"] or [], 120)},
             },
         )
         for row in gone.iter_rows(named=True)

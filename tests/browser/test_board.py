@@ -270,6 +270,24 @@ def test_a_long_name_on_the_wall_is_cut_within_and_whole_on_hover(demo: App, vie
     assert not row.locator(".tail").evaluate(cut)
 
 
+def test_a_name_in_any_script_that_runs_to_the_right_keeps_its_end(demo: App, view: View) -> None:
+    tab = view(demo).open("overview").board()
+    source = (Path(__file__).parents[2] / "horde_policy/ui/components/element.js").read_text(encoding="utf-8")
+    shown = """names => { %s; return names.map(name => ["ownOf", "wrappedOf"].map(make => {
+        const node = { ownOf, wrappedOf }[make](name)
+        return [node.textContent, ...[...node.children].map(part => part.textContent)]
+    })) }"""
+    family = "\U0001f469\u200d\U0001f469\u200d\U0001f467"
+    names = ["Fernery-24B", "Möwe-" * 14 + "v2-Q4_K", "深度求索" * 20 + "第二版", f"{'x' * 70}e\u0301{family}-v1", "מודל" * 20]
+    parts = tab.page.evaluate(shown % source, names)
+    for name, (own, wrapped) in zip(names, parts, strict=True):
+        assert (own[0], wrapped[0]) == (name, name), "nothing is lost: a search of the page and a copy find it"
+    tails = [[made[-1] if len(made) > 1 else None for made in both] for both in parts]
+    assert [own for own, _ in tails] == [None, "2-Q4_K", names[2][-6:], f"xe\u0301{family}-v1", None]
+    assert [wrapped is None for _, wrapped in tails] == [True, False, False, False, False]
+    assert all(name.endswith(wrapped) for name, (_, wrapped) in zip(names, tails, strict=True) if wrapped)
+
+
 def test_the_wall_on_a_narrow_screen_keeps_names_headings_and_waits_apart_and_whole(demo: App, view: View) -> None:
     tab = view(demo, viewport={"width": 390, "height": 844}).open("overview", wall="1", state="floor")
     tab.page.locator(".wall th.model").wait_for()

@@ -20,7 +20,7 @@ from horde_policy.views.figures.style import (
     name_axis,
     utc_axis,
 )
-from horde_policy.views.text import count, escape_plotly, shortened, visible
+from horde_policy.views.text import count, escape_plotly, shortened, shortened_name, visible
 from horde_policy.views.words import STANDINGS, STATES
 
 __all__ = ["Behind", "Mark", "fig_presence", "fig_states", "fig_trend", "presence_alt", "states_alt", "trend_alt"]
@@ -330,7 +330,7 @@ def fig_presence(
     utc_axis(figure)
     if start < end:  # where there are marks, Plotly would leave room beside them
         figure.layout.xaxis.range = [_naive(start), _naive(end)]
-    called = [shortened(visible(name), 28) for name in names]
+    called = [shortened_name(visible(name), 28) for name in names]
     labels = [escape_plotly(name) for name in called]
     figure.layout.margin.l = 14 + round(CHARACTER_PX * max(map(len, called), default=0))
     figure.update_yaxes(tickmode="array", tickvals=[place[i] for i in order], ticktext=labels, range=[0.3, len(order) + 0.7])

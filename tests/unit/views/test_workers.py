@@ -13,7 +13,7 @@ from horde_policy.views.figures.history import fig_presence
 from horde_policy.views.overview import CLOSED, pulse_tiles
 from horde_policy.views.status import status_line
 from horde_policy.views.words import STANDINGS
-from horde_policy.views.workers import fleet_tiles, headline, worker_rows
+from horde_policy.views.workers import fleet_tiles, headline, point_rows, worker_rows
 from tests.unit.board.made import listed, snapshot, worker
 
 
@@ -143,3 +143,16 @@ def test_every_listed_worker_is_accounted_for() -> None:
     here = {tile["label"]: tile for tile in fleet_tiles(made, ())}
     assert here["In maintenance"]["sub"] == "besides: 1 offline, 1 with a flagged owner"
     assert set(CLOSED) == set(STANDINGS) - {"open", "idle"}, "each has its words"
+
+
+def test_long_names_keep_their_end_wherever_the_page_cuts_them() -> None:
+    long, model = f"{'worker-' * 20}0017", f"koboldcpp/{'merge-' * 20}Q4_K_M"
+    made = board(worker("w", model, name=long))
+    points = single_points(made)
+    [row] = worker_rows(made.fleet.workers, made, points, {}, lambda **_: "")
+    [point] = point_rows(points, 4096, lambda **_: "")
+    figure = presence((long, "open", 0, None, [model]))
+    shown: list[Any] = [row.cells["models"], point.cells["worker"], {"text": figure.layout.yaxis.ticktext[0]}]
+    for cell, end in zip(shown, ["Q4_K_M", "0017", "0017"], strict=True):
+        assert "…" in cell["text"]
+        assert cell["text"].endswith(end)
