@@ -33,7 +33,7 @@ TRENDS = "Trend: each step shows the least of its polls, and a gap where it is n
 """Why the small lines of the board need not end at the figure beside them."""
 
 
-def show_overview(opened: Opened, past: history.Past | str) -> None:
+def show_overview(opened: Opened, past: history.Past | history.Missing) -> None:
     """Show the whole page: what it is, the answer, the figures, the board, and what the history adds.
 
     A room that opens the board from a step of the workshop wants to see the board: there the words stand below it.
@@ -54,8 +54,7 @@ def show_overview(opened: Opened, past: history.Past | str) -> None:
     with board_itself:
         controls.board_filters(state)
         _show_board(opened, past_page.sparks(opened, past))
-    if not isinstance(past, str):
-        history.choose_range(state, past)
+    history.choose_range(state, past)
     past_page.show_states(opened, past)
     past_page.show_changes(opened, past)
     show_problems(opened.snapshot)
