@@ -29,7 +29,10 @@ SQUARES = (
 )
 """What the marks of the board's squares and bars mean, and how its two figures of the whole horde differ."""
 
-TRENDS = "Trend: each step shows the least of its polls, and a gap where it is not known, so a line may end below the allowance."
+TRENDS = (
+    "Trend: each step shows the least of its polls, so a line may end below the allowance; where one is not known there is a "
+    "gap, at the line's end a ?."
+)
 """Why the small lines of the board need not end at the figure beside them."""
 
 

@@ -52,7 +52,7 @@ DESCENDING_FIRST: Final = frozenset({"wait", "speed", "queued", "demand"})
 CLOSED: Final = {
     "maintenance": STANDINGS["maintenance"],
     "offline": STANDINGS["offline"],
-    "flagged": "with a flagged owner",
+    "flagged": "flagged",
     "not known": "with models not reported",
 }
 """How a worker stands that takes no requests → its words behind a number."""

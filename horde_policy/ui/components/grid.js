@@ -152,6 +152,11 @@ const fillers = {
       known = share !== null
     })
     svg.append(shape("path", { d: path, fill: "none", stroke: "currentColor", "stroke-width": 1.5 }))
+    if (!known) {
+      const mark = shape("text", { x: 56, y: 13, "text-anchor": "end", "font-size": 12, fill: "currentColor" })
+      mark.textContent = MARKS.unknown
+      svg.append(mark)
+    }
     cell.append(svg)
   },
   text(cell, value) {

@@ -139,9 +139,9 @@ def test_every_listed_worker_is_accounted_for() -> None:
     assert pulse.open_workers + sum(pulse.closed_workers.values()) == pulse.listed_workers == len(states)
     status = status_line(made.snapshot, name="x", state="ok", sentence="", now=datetime(2026, 11, 29, 12, tzinfo=UTC))
     there = {tile["label"]: tile for tile in pulse_tiles(pulse, status)}
-    assert there["Workers"]["sub"] == "of 7 listed; 2 in maintenance, 1 offline, 1 with a flagged owner"
+    assert there["Workers"]["sub"] == "of 7 listed; 2 in maintenance, 1 offline, 1 flagged"
     here = {tile["label"]: tile for tile in fleet_tiles(made, ())}
-    assert here["In maintenance"]["sub"] == "besides: 1 offline, 1 with a flagged owner"
+    assert here["In maintenance"]["sub"] == "besides: 1 offline, 1 flagged"
     assert set(CLOSED) == set(STANDINGS) - {"open", "idle"}, "each has its words"
 
 
