@@ -12,7 +12,7 @@ from typer.core import TyperArgument, TyperCommand, TyperGroup
 from typer.main import get_command
 
 from horde_policy.cli.main import build_app
-from horde_policy.views.words import GLOSSARY, STATES
+from horde_policy.views.words import STATES, glossary_entries
 
 ROOT = Path(__file__).parents[1]
 MADE_BY = "<!-- made by tools/reference.py: change the code, not this page -->"
@@ -21,7 +21,7 @@ MADE_BY = "<!-- made by tools/reference.py: change the code, not this page -->"
 def glossary_page() -> str:
     """Return the glossary as Markdown: every word of the pages, and the states of a model."""
     lines = ["# Glossary", "", MADE_BY, "", "The same words stand at each figure in the app, and on its page *Guide*.", ""]
-    for term in sorted(GLOSSARY.values(), key=lambda term: term.word.casefold()):
+    for _, term in glossary_entries():
         also = f" On pages also: {', '.join(term.also)}." if term.also else ""
         beside = "; ".join(f"*{label}* ({what})" for label, what in term.beside)
         lines.append(f"- **{term.word}**: {term.text}{also}{f' Beside it on pages: {beside}.' if beside else ''}")

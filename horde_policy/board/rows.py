@@ -4,6 +4,7 @@ Every model that is listed or served by any worker of the list has its row, in m
 by :meth:`Board.frame`, a frame; both hold names as the network gives them.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,7 +20,7 @@ from horde_policy.board.states import STATES, State, allowance_range, state_of
 from horde_policy.frames.schemas import Column, Schema
 from horde_policy.frames.snapshot import Snapshot
 from horde_policy.policy.wait import combined_speed_tok_per_s
-from horde_policy.policy.worker import Worker, counted_threads, is_measured
+from horde_policy.policy.worker import Worker, counted_threads, is_measured, standing
 from horde_policy.settings import AllowanceSettings
 from horde_policy.units import DEFAULT_MAX_CONTEXT_TOKENS, DEFAULT_MAX_LENGTH_TOKENS
 
@@ -124,14 +125,15 @@ class Pulse:
     """The horde at a glance; null is not reported.
 
     ``states`` counts the models by state at the board's size; the workers are those of the list, not of the totals, which the
-    server keeps up to five minutes and counts with those in maintenance. ``speed_tok_per_s`` is of all open workers.
+    server keeps up to five minutes and counts with those in maintenance. ``closed_workers`` has how the listed ones that
+    are not open stand, each once. ``speed_tok_per_s`` is of all open workers.
     """
 
     models: int
     states: Mapping[State, int]
     listed_workers: int
     open_workers: int
-    maintenance_workers: int
+    closed_workers: Mapping[str, int]
     unmeasured_workers: int
     threads: int
     speed_tok_per_s: float
@@ -307,12 +309,13 @@ def _total(values: Iterable[N | None]) -> N | None:
 def _pulse(snapshot: Snapshot, fleet: Fleet, rows: tuple[Row, ...], any_model: Row) -> Pulse:
     performance, modes, totals = snapshot.performance, snapshot.modes, snapshot.totals
     open_workers = fleet.open_workers
+    taking = _ids(open_workers)
     return Pulse(
         models=len(rows),
         states={state: sum(row.measure.state == state for row in rows) for state in STATES},
         listed_workers=len(fleet.workers),
         open_workers=len(open_workers),
-        maintenance_workers=any_model.maintenance_workers,
+        closed_workers=Counter(standing(worker) for worker in fleet.workers if worker.worker_id not in taking),
         unmeasured_workers=sum(not is_measured(worker) for worker in open_workers),
         threads=sum(counted_threads(worker) for worker in open_workers),
         speed_tok_per_s=combined_speed_tok_per_s(open_workers, fleet.settings),

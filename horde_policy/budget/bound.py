@@ -132,12 +132,12 @@ class WorstCase:
 
         >>> WorstCase(kind="certain", open=3, unbounded=1, input_unbounded=0, stated_pico=5 * 10**11, tight_pico=0,
         ...           output_pico=5 * 10**11, input_pico=0).text()
-        'unbounded: 1 of 3 open requests has no output limit; the others at most $0.5000 (certain input)'
+        'unbounded: 1 of 3 open requests has no output limit or declared ceiling; the others at most $0.5000 (certain input)'
         """
         figure = f"{money_text(self.stated_pico)} ({self.kind} input)"
         if self.unbounded:
             has = "has" if self.unbounded == 1 else "have"
-            of = f"unbounded: {self.unbounded:,} of {self.open:,} open requests {has} no output limit"
+            of = f"unbounded: {self.unbounded:,} of {self.open:,} open requests {has} no output limit or declared ceiling"
             return of if self.unbounded == self.open else f"{of}; the others at most {figure}"
         if self.input_unbounded:
             return f"unbounded input: {self.input_unbounded:,} of {self.open:,} open requests; without it at most {figure}"

@@ -21,6 +21,7 @@ from horde_policy.cli.review_options import (
     MappingOption,
     ToOption,
     listed,
+    load_both,
     load_exported,
     print_data,
     print_json,
@@ -37,6 +38,7 @@ from horde_policy.review.whatif import WhatIf, what_if
 from horde_policy.settings import AllowanceSettings, settings_from_pairs
 from horde_policy.views.exports import to_csv
 from horde_policy.views.review_exports import decision_headings, stamp_of
+from horde_policy.views.review_headlines import nothing_in_range
 from horde_policy.views.review_tables import shared_text
 from horde_policy.views.review_words import DIMENSION_WORDS, bounds_text, share_range_text, word_text
 from horde_policy.views.text import NOT_REPORTED, count, ratio, signed_points
@@ -104,7 +106,8 @@ def decisions(
     comparing = against is not None or against_from is not None or against_to is not None
     if comparing and "time" in dimensions:
         raise InputError("--by", "", "time", "has no place in a comparison")
-    exported = load_exported(files, mapping, from_, to, history=history, kept=kept)
+    whole, exported = load_both(files, mapping, from_, to, history=history, kept=kept)
+    nothing = nothing_in_range(whole, exported)
     own = filtered(exported.decisions, keep)
     other = _compared(against, files, mapping, against_from, against_to, history, kept) if comparing else None
     both = Bounds(0.0, 0.0) if other is None else shared(own, filtered(other.decisions, keep))
@@ -120,6 +123,8 @@ def decisions(
     else:
         _print_tables(exported, dimensions, rows, other, answer)
         _print_rules(own, in_force)
+    if nothing is not None and not as_json:
+        print(nothing, file=sys.stderr if as_csv else sys.stdout)
     if not as_json and (text := shared_text(both)) is not None:
         print(f"note: {text}", file=sys.stderr)
     leave_if_any((*exported.problems, *(() if other is None else other.problems)), told=not (as_json or as_csv))

@@ -30,6 +30,7 @@ __all__ = [
     "MappingOption",
     "ToOption",
     "listed",
+    "load_both",
     "load_exported",
     "print_data",
     "print_json",
@@ -84,6 +85,22 @@ def load_exported(
 ) -> Exported:
     """Return the counts of exported files, or of the exports that a history keeps, inside the range that the options name.
 
+    Raises as :func:`load_both`.
+    """
+    return load_both(files, mapping, start, end, history=history, kept=kept)[1]
+
+
+def load_both(
+    files: Sequence[Path] | None,
+    mapping: Path | None,
+    start: str | None,
+    end: str | None,
+    *,
+    history: str | None = None,
+    kept: str | None = None,
+) -> tuple[Exported, Exported]:
+    """Return all counts, and those of :func:`load_exported`: inside the range.
+
     Raises
     ------
     InputError
@@ -96,7 +113,8 @@ def load_exported(
     if (history is None) == (not files):
         raise InputError("FILE…", "", None, "or --history must be given, one of the two")
     if history is None:
-        return load_exports(files or (), mapping=said, span=span)
+        whole = load_exports(files or (), mapping=said)
+        return whole, whole.within(span)
     # read here and not above: without a history none of it is needed
     from horde_policy.history.kept import kept_samples
     from horde_policy.history.store import HistoryStore
@@ -108,7 +126,8 @@ def load_exported(
         store.close()
     read = ExportFile(name=export.name, form="history", samples=export.runs, skipped=0, first=export.first, last=export.last)
     title = export.title or f"Metrics of {export.name}, kept in {store.name}"
-    return exported_kept(samples, read, title=title, synthetic=export.synthetic, mapping=said).within(span)
+    whole = exported_kept(samples, read, title=title, synthetic=export.synthetic, mapping=said)
+    return whole, whole.within(span)
 
 
 def listed(given: Iterable[str] | None) -> list[str]:

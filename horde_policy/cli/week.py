@@ -19,7 +19,7 @@ from horde_policy.cli.review_options import (
     KeptOption,
     MappingOption,
     ToOption,
-    load_exported,
+    load_both,
     print_data,
     print_json,
     write_whole,
@@ -30,11 +30,14 @@ from horde_policy.clock import SystemClock
 from horde_policy.errors import InputError
 from horde_policy.review.annotations import load_annotations
 from horde_policy.review.bounds import RATIO
-from horde_policy.review.document import week_document
+from horde_policy.review.document import exported_document, week_document
+from horde_policy.review.exported import Exported
 from horde_policy.review.findings import Question, Week, review_week
 from horde_policy.review.verdict import ABOVE, OVER_S
+from horde_policy.settings import AllowanceSettings
 from horde_policy.views.finding_text import SECTION_TITLES, finding_text, no_data_text
 from horde_policy.views.report import report_html
+from horde_policy.views.review_headlines import nothing_in_range
 
 __all__ = ["register"]
 
@@ -80,12 +83,17 @@ def week(
     noted = () if notes is None else load_annotations(notes)
     question = Question(over_s=over, above=above, ratio=ratio_of(ratio))
     in_force = allowance_settings(os.environ, settings, set_)
-    reviewed = review_week(load_exported(files, mapping, from_, to, history=history, kept=kept), in_force, question=question)
+    whole, exported = load_both(files, mapping, from_, to, history=history, kept=kept)
+    nothing = nothing_in_range(whole, exported)
+    if nothing is not None:
+        _tell_nothing(exported, in_force, nothing, out=out, as_json=as_json)
+        return
+    reviewed = review_week(exported, in_force, question=question)
     if out is not None:
         write_whole(out, report_html(reviewed, made_at=SystemClock().now(), app_address=app_url, notes=noted).encode())
         print(f"written to {out}", file=sys.stderr)
     if as_json:
-        document = week_document(reviewed)
+        document = week_document(reviewed) | {"nothing_in_range": None}
         for finding, entry in zip(reviewed.findings, document["findings"], strict=True):
             text = finding_text(finding)
             entry["text"] = text.sentence
@@ -94,6 +102,18 @@ def week(
     else:
         _print(reviewed)
     leave_if_any(reviewed.exported.problems, told=not as_json)
+
+
+def _tell_nothing(exported: Exported, settings: AllowanceSettings, nothing: str, *, out: Path | None, as_json: bool) -> None:
+    """Say as the page does why the range has no week to read: nothing is found in it, and nothing is as it should be."""
+    if out is not None:
+        raise InputError("--out", "", str(out), f"would hold nothing. {nothing.rstrip('.')}")
+    if as_json:
+        print_json(exported_document(exported, settings) | {"nothing_in_range": nothing, "findings": []})
+    else:
+        print_data(exported)
+        print(nothing)
+    leave_if_any(exported.problems, told=not as_json)
 
 
 def _check_out(out: Path) -> None:

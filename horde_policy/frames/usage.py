@@ -43,7 +43,7 @@ BUDGET_RUN = Schema(
         "spent_pico": Column(pl.Int64, PICO, text="settled in its window at its arrival, after what ended by then"),
         "held_pico": Column(pl.Int64, PICO, text="held by open requests of its window, this one included if admitted"),
         "open": Column(pl.Int64, "requests", text="open in its window, this one included if admitted"),
-        "unbounded_open": Column(pl.Int64, "requests", text="of them without an output limit (B8)"),
+        "unbounded_open": Column(pl.Int64, "requests", text="of them without an output limit or a declared ceiling (B8)"),
         "bound_pico": Column(pl.Int64, PICO, text="stated worst case of the others that are open, after the fact (B7)"),
         "tight_pico": Column(pl.Int64, PICO, text="tight worst case of the others that are open, after the fact"),
     },
@@ -134,7 +134,9 @@ LEDGER_WINDOWS = Schema(
         "left_pico": Column(pl.Int64, PICO, text="limit − spent − held; negative after an overspend or a lowered limit"),
         "open": Column(pl.Int64, "requests"),
         "open_cap": Column(pl.Int64, "requests", null="no cap"),
-        "unbounded": Column(pl.Int64, "requests", text="of the open and expired ones, without an output limit"),
+        "unbounded": Column(
+            pl.Int64, "requests", text="of the open and expired ones, without an output limit or a declared ceiling"
+        ),
         "bound_kind": Column(pl.String, text="certain, declared or measured input"),
         "bound_pico": Column(pl.Int64, PICO, text="stated worst case of those that have a bound"),
         "settled_pico": Column(pl.Int64, PICO),

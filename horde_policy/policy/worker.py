@@ -17,6 +17,7 @@ __all__ = [
     "counted_speed_tok_per_s",
     "counted_threads",
     "is_measured",
+    "standing",
     "workers_by_model",
     "workers_from_frame",
 ]
@@ -143,6 +144,24 @@ def available(worker: Worker) -> bool:
     False
     """
     return worker.online is not False and worker.maintenance is not True and worker.flagged is not True
+
+
+def standing(worker: Worker) -> str:
+    """Return how a worker stands: the first of offline, maintenance and flagged that holds, else by its models.
+
+    Who declares no model (a refused first pop leaves such a worker in the list) is ``idle``; whose models could not be read is
+    ``not known``; the rest is ``open``. The last three are :func:`available`.
+
+    >>> standing(Worker(worker_id="w", models=("m",), max_length=80, max_context_length=2048, maintenance=True))
+    'maintenance'
+    """
+    if worker.online is False:
+        return "offline"
+    if worker.maintenance is True:
+        return "maintenance"
+    if worker.flagged is True:
+        return "flagged"
+    return "not known" if worker.models is None else "open" if worker.models else "idle"
 
 
 def workers_by_model(workers: Iterable[Worker]) -> dict[str, tuple[Worker, ...]]:

@@ -29,8 +29,14 @@ SQUARES = (
 )
 """What the marks of the board's squares and bars mean, and how its two figures of the whole horde differ."""
 
+TRENDS = (
+    "Trend: each step shows the least of its polls, so a line may end below the allowance; where one is not known there is a "
+    "gap, at the line's end a ?."
+)
+"""Why the small lines of the board need not end at the figure beside them."""
 
-def show_overview(opened: Opened, past: history.Past | str) -> None:
+
+def show_overview(opened: Opened, past: history.Past | history.Missing) -> None:
     """Show the whole page: what it is, the answer, the figures, the board, and what the history adds.
 
     A room that opens the board from a step of the workshop wants to see the board: there the words stand below it.
@@ -51,8 +57,7 @@ def show_overview(opened: Opened, past: history.Past | str) -> None:
     with board_itself:
         controls.board_filters(state)
         _show_board(opened, past_page.sparks(opened, past))
-    if not isinstance(past, str):
-        history.choose_range(state, past)
+    history.choose_range(state, past)
     past_page.show_states(opened, past)
     past_page.show_changes(opened, past)
     show_problems(opened.snapshot)
@@ -82,7 +87,8 @@ def _show_board(opened: Opened, sparks: Mapping[str | None, Cell]) -> None:
         target="model",
         ceiling=board.settings.ceiling_tokens,
     )
-    st.caption(" ".join(part for part in (SQUARES, overview.queues_apart(board.pulse)) if part))
+    said = (SQUARES, TRENDS if sparks else "", overview.queues_apart(board.pulse))
+    st.caption(" ".join(part for part in said if part))
     with st.container(horizontal=True, vertical_alignment="center"):
         if shown.hidden:
             _say_hidden(shown)

@@ -151,7 +151,10 @@ def show_details(result: Replayed) -> None:
         key="budget.settings",
         alt="Each size of the reservation and each alternative: refused requests, use of the budget, overspend and worst case",
     )
-    st.caption("The worst case here is after the fact, with the real input. Without an output limit a request has no bound.")
+    st.caption(
+        "The worst case here is after the fact, with the real input. Without an output limit a request has no bound, unless its "
+        "model's price declares a ceiling (max_output_tokens)."
+    )
 
 
 def show_rules() -> None:

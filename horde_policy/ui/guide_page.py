@@ -24,7 +24,7 @@ from horde_policy.views.guide_steps import NEEDS_WEEK, Content, Material, step_c
 from horde_policy.views.parameters import WORKSHOP_FINISH
 from horde_policy.views.state import ViewState
 from horde_policy.views.text import document_markdown, escape_markdown, unbroken
-from horde_policy.views.words import GLOSSARY
+from horde_policy.views.words import glossary_entries
 
 __all__ = ["choose_step", "content_of", "is_over", "show_contents", "show_finish", "show_glossary", "show_step"]
 
@@ -208,8 +208,5 @@ def show_glossary() -> None:
     """Show every word of the product with its one definition."""
     st.header("Words", anchor=False)
     columns = [Column(key="word", label="Word", kind="name"), Column(key="text", label="What it means", wrap=True, wide=True)]
-    rows = [
-        Row(id=key, cells={"word": name_cell(term.word), "text": {"text": term.text}})
-        for key, term in sorted(GLOSSARY.items(), key=lambda entry: entry[1].word)
-    ]
+    rows = [Row(id=key, cells={"word": name_cell(term.word), "text": {"text": term.text}}) for key, term in glossary_entries()]
     show_grid(columns, rows, key="guide.glossary", alt="The words of this product and what they mean")

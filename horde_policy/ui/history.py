@@ -26,6 +26,7 @@ from horde_policy.history.upkeep import StoreInfo, store_info
 from horde_policy.settings import AllowanceSettings
 from horde_policy.ui import address
 from horde_policy.ui.page import Opened
+from horde_policy.views.address_values import EARLIEST, LATEST
 from horde_policy.views.grid import Cell
 from horde_policy.views.history import HISTORY_NEEDS, Range, outside_sentence, range_of, range_text_utc
 from horde_policy.views.parameters import RANGES_S
@@ -34,6 +35,7 @@ from horde_policy.views.state import ViewState
 from horde_policy.views.text import escape_markdown, visible
 
 __all__ = [
+    "Missing",
     "Past",
     "annotations",
     "choose_range",
@@ -47,6 +49,9 @@ __all__ = [
 
 HISTORY_SETTING = "HORDE_POLICY_HISTORY"
 ANNOTATIONS_SETTING = "HORDE_POLICY_ANNOTATIONS"
+
+_FIRST, _LAST = (at.replace(tzinfo=None, second=0, microsecond=0) for at in (EARLIEST, LATEST))
+"""What an address may name; without bounds of its own a field takes no instant far from the one it has."""
 
 SPANS_KEPT = 6
 TRENDS_KEPT = 24
@@ -144,6 +149,15 @@ class Past:
         return next(found, None)
 
 
+@dataclass(frozen=True)
+class Missing:
+    """Why a page has nothing of the history; ``shown`` is the range that it has nothing of, null where no other would help."""
+
+    sentence: str
+    shown: Range | None = None
+    synthetic: bool = False
+
+
 @st.cache_resource(max_entries=SPANS_KEPT, ttl=KEPT_FOR_S, show_spinner=False)
 def _span(
     store: str, source: str, start: datetime, end: datetime, models: tuple[str, ...] | None, _store: HistoryStore
@@ -235,8 +249,8 @@ def _found(opened: Opened) -> tuple[HistoryStore, SourceSpan, bool] | str:
     return HISTORY_NEEDS if store is None else _nothing_of(source)
 
 
-def find_past(opened: Opened, *, whole: bool = False) -> Past | str:
-    """Return the history of the page's source; where there is none, the sentence that says why and what it would need.
+def find_past(opened: Opened, *, whole: bool = False) -> Past | Missing:
+    """Return the history of the page's source; where there is none, why, and what it would need.
 
     With ``whole`` the page reads all models of the range, else those that the address names.
     """
@@ -244,14 +258,15 @@ def find_past(opened: Opened, *, whole: bool = False) -> Past | str:
     try:
         found = _found(opened)
         if isinstance(found, str):
-            return found
+            return Missing(found)
         store, span, moves = found
         if span.first is None or span.last is None:
-            return _nothing_of(source)
+            return Missing(_nothing_of(source))
         shown = range_of(state, span.first, span.last)
         outside = outside_sentence(state, shown, span.first, span.last)
         if outside is not None:
-            return outside
+            # Shown as it was asked for: one too long was cut for reading, to a start that nobody gave.
+            return Missing(outside, Range(state.from_at or shown.start, state.to_at or shown.end), span.synthetic)
         past = Past(
             store,
             source,
@@ -265,11 +280,11 @@ def find_past(opened: Opened, *, whole: bool = False) -> Past | str:
             moves,
         )
         if not past.span(None if whole else state.models or None).height:
-            return (
-                f"The history has no poll from {range_text_utc(past.shown)}; its last one is of {span.last:%d %b %Y %H:%M} UTC."
-            )
+            last = f"{span.last:%d %b %Y %H:%M} UTC"
+            said = f"The history has no poll from {range_text_utc(past.shown)}; its last one is of {last}."
+            return Missing(said, past.shown, span.synthetic)
     except HordePolicyError as error:
-        return f"The history cannot be read: {visible(str(error))}."
+        return Missing(f"The history cannot be read: {visible(str(error))}.")
     return past
 
 
@@ -278,8 +293,13 @@ def say_missing(sentence: str) -> None:
     st.info(escape_markdown(sentence), icon=":material/history:")
 
 
-def choose_range(state: ViewState, past: Past) -> None:
-    """Show which range is looked at: by a name, or between two instants in UTC."""
+def choose_range(state: ViewState, past: Past | Missing) -> None:
+    """Show which range is looked at: by a name, or between two instants in UTC; nothing where no range would help.
+
+    Also where the history has nothing of it: that range is left here.
+    """
+    if past.shown is None:
+        return
     with st.container(horizontal=True, vertical_alignment="center"):
         key = "shared.range"
         absolute = state.from_at is not None
@@ -294,7 +314,7 @@ def choose_range(state: ViewState, past: Past) -> None:
         with st.popover("From, to", icon=":material/date_range:"), st.form("shared.range-form", border=False):
             for name, at in (("from", past.shown.start), ("to", past.shown.end)):
                 address.seed(f"shared.{name}", at.astimezone(UTC).replace(tzinfo=None, second=0, microsecond=0))
-                st.datetime_input(f"{name.capitalize()} (UTC)", key=f"shared.{name}", step=60)
+                st.datetime_input(f"{name.capitalize()} (UTC)", key=f"shared.{name}", step=60, min_value=_FIRST, max_value=_LAST)
             st.form_submit_button("Show", type="primary", on_click=_write_instants)
         st.caption(range_text_utc(past.shown) + (", synthetic" if past.synthetic else ""), width="content")
 

@@ -29,18 +29,18 @@ TRAIL_POINTS = 60
 ZOOM = "Draw over the figure from left to right to look at a shorter range."
 
 
-def sparks(opened: Opened, found: history.Past | str) -> dict[str | None, grid.Cell]:
+def sparks(opened: Opened, found: history.Past | history.Missing) -> dict[str | None, grid.Cell]:
     """Return the small line of each model by its name, and of any model by null; nothing without a history."""
-    return {} if isinstance(found, str) else found.sparks(tuple(opened.board.by_model))
+    return {} if isinstance(found, history.Missing) else found.sparks(tuple(opened.board.by_model))
 
 
-def show_firing(opened: Opened, found: history.Past | str) -> None:
+def show_firing(opened: Opened, found: history.Past | history.Missing) -> None:
     """Show what fires, with since when: a line, so that the board stays on the first screen, and the list under it.
 
     A wall's screen has the line alone.
     """
-    alerts = () if isinstance(found, str) else found.firing()
-    if isinstance(found, str) or not alerts:
+    alerts = () if isinstance(found, history.Missing) else found.firing()
+    if isinstance(found, history.Missing) or not alerts:
         return
     line = unbroken(past.firing_line(alerts, found.first, found.last))
     if opened.state.wall:
@@ -52,15 +52,16 @@ def show_firing(opened: Opened, found: history.Past | str) -> None:
         show_grid(past.ALERT_COLUMNS, rows, key="overview.firing", alt=alt, here="overview", target="model")
 
 
-def show_states(opened: Opened, found: history.Past | str) -> None:
+def show_states(opened: Opened, found: history.Past | history.Missing) -> None:
     """Show how many of the board's models were in which state over the range; a span drawn over it becomes the range."""
-    if isinstance(found, str):
+    if isinstance(found, history.Missing):
         return
     st.header("Models by state over the range", anchor=False)
-    frame = past.states_over(found.trends(tuple(opened.board.by_model)))
+    trends = found.trends(tuple(opened.board.by_model))
+    frame = past.states_over(trends)
     figure = fig_states(frame, theme_mode(), gaps=found.gaps(), marks=_marks(found))
     show_figure(figure, alt=states_alt(frame), key="overview.trend", on_box=_zoomed)
-    st.caption(f"Of the models on the board now. {ZOOM}")
+    st.caption(" ".join(part for part in ("Of the models on the board now.", past.steps_sentence(trends, frame), ZOOM) if part))
 
 
 def _marks(found: history.Past) -> list[Mark]:
@@ -103,11 +104,11 @@ def offer_csv(opened: Opened, key: str, frame: Callable[[], pl.DataFrame], schem
     )
 
 
-def show_changes(opened: Opened, found: history.Past | str) -> None:
+def show_changes(opened: Opened, found: history.Past | history.Missing) -> None:
     """Show what changed over the range, the gravest first, and what was noted; or what it would need."""
-    if isinstance(found, str):
+    if isinstance(found, history.Missing):
         st.header("What changed", anchor=False)
-        history.say_missing(found)
+        history.say_missing(found.sentence)
         return
     changes = found.changes()
     st.header(past.changes_title(changes), anchor=False)
@@ -131,21 +132,21 @@ def show_changes(opened: Opened, found: history.Past | str) -> None:
         show_grid(past.NOTED_COLUMNS, rows, key="overview.noted", alt="What was noted within the range")
 
 
-def trail_waits(opened: Opened, found: history.Past | str) -> list[float | None]:
+def trail_waits(opened: Opened, found: history.Past | history.Missing) -> list[float | None]:
     """Return where a request of the page's models stood over the range: some of its named waits, in order."""
-    if isinstance(found, str):
+    if isinstance(found, history.Missing):
         return []
     waits: list[float | None] = found.trend(opened.state.models)["wait_named_s"].to_list()
     return waits[:: max(1, len(waits) // TRAIL_POINTS)]
 
 
-def show_trend(opened: Opened, detail: ModelDetail, found: history.Past | str) -> None:
+def show_trend(opened: Opened, detail: ModelDetail, found: history.Past | history.Missing) -> None:
     """Show how the allowance went, the day and the week before behind it; a span drawn over it becomes the range."""
     st.header("Over time", anchor=False)
-    if isinstance(found, str):
-        history.say_missing(found)
-        return
     history.choose_range(opened.state, found)
+    if isinstance(found, history.Missing):
+        history.say_missing(found.sentence)
+        return
     models, settings = detail.measure.models, opened.board.settings
     frame = found.trend(models)
     earlier = {

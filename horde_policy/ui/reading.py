@@ -16,7 +16,7 @@ import streamlit as st
 
 from horde_policy.errors import HordePolicyError, ReadingCancelled
 from horde_policy.ui.address import run_again
-from horde_policy.views.text import escape_markdown, shortened, visible
+from horde_policy.views.text import escape_markdown, shortened_name, visible
 
 __all__ = ["LOOK_EVERY_S", "Reading", "begin", "follow", "show"]
 
@@ -125,7 +125,7 @@ def show(kind: str) -> Reading | None:
 
 def _draw(reading: Reading) -> None:
     share = "" if reading.share is None else f", {reading.share * 100:.0f} %"
-    text = f"{reading.stage.capitalize()} {escape_markdown(shortened(visible(reading.name), 60))}{share} …"
+    text = f"{reading.stage.capitalize()} {escape_markdown(shortened_name(visible(reading.name), 60))}{share} …"
     st.session_state[_BAR][1].progress(min(1.0, reading.share or 0.0), text=text)
 
 

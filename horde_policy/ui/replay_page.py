@@ -18,6 +18,7 @@ from horde_policy.ui.charts import show_figure, theme_mode
 from horde_policy.ui.replay_desk import Desk, Job, Replayed, desk
 from horde_policy.ui.replay_fleets import ChosenFleet, chosen_fleet, history_choices
 from horde_policy.ui.replay_inputs import known_inputs, models_named, traffic_of
+from horde_policy.ui.shell import say_in_one_box
 from horde_policy.ui.tables import show_grid
 from horde_policy.views import replay_words as words
 from horde_policy.views.address_values import left_out
@@ -102,21 +103,21 @@ def show_source(opened: Opened) -> None:
 
 def show_notes(opened: Opened) -> None:
     """Say what of the address is left out, and why, and what of the traffic changes its load or its order."""
-    for note in opened.notes:
-        st.warning(escape_markdown(note), icon=":material/info:")
+    say_in_one_box(opened.notes)
 
 
 def show_left_out(opened: Opened, result: Replayed | None) -> None:
     """Say what of the link names nothing that the replay has."""
     asked = opened.state.replay
     letters = [run.letter for run in opened.runs[1:]]
+    notes = []
     for name, letter in (("see_run", asked.letter), ("open_run", asked.edited)):
         if letter and letter not in letters:
             rule = "must be the letter of settings that are compared" + (f": {', '.join(letters)}" if letters else "; none are")
-            st.warning(escape_markdown(left_out(name, [letter], rule)), icon=":material/info:")
+            notes.append(left_out(name, [letter], rule))
     if result is not None and asked.model and asked.model not in models_asked_for(result.scores[0][1]):
-        note = left_out("see_model", [asked.model], "must be a model that a request of this replay asks for")
-        st.warning(escape_markdown(note), icon=":material/info:")
+        notes.append(left_out("see_model", [asked.model], "must be a model that a request of this replay asks for"))
+    say_in_one_box(notes)
 
 
 def replayed(opened: Opened) -> Replayed | None:

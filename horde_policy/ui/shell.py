@@ -4,7 +4,7 @@ The navigation is made of links that carry the shared part of the state, so that
 in this one, and back and forward find what was shown.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +23,7 @@ from horde_policy.views.guide import STEPS, link_query, subject_of
 from horde_policy.views.state import ViewState
 from horde_policy.views.text import escape_markdown
 
-__all__ = ["END", "PageEntry", "frame", "here", "link_to", "navigation", "shows_first"]
+__all__ = ["END", "PageEntry", "frame", "here", "link_to", "navigation", "say_in_one_box", "shows_first"]
 
 FOLDER = Path(__file__).parent
 SIDEBAR_PX = 220
@@ -213,8 +213,17 @@ def _tell(notes: Sequence[str], told: Sequence[str]) -> None:
     with st.empty().container():
         if len(notes) > MOST_NOTES:
             _fold(notes)
-        for text in told if len(notes) > MOST_NOTES else (*notes, *told):
-            st.warning(escape_markdown(text), icon=":material/info:")
+        else:
+            say_in_one_box(notes)
+        for text in told:
+            say_in_one_box([text])
+
+
+def say_in_one_box(notes: Iterable[str]) -> None:
+    """Say what was left out of a link, and the like, in one box, a point each; nothing for none. The texts may be hostile."""
+    points = [escape_markdown(text) for text in dict.fromkeys(notes)]
+    if points:
+        st.warning(points[0] if len(points) == 1 else "\n".join(f"- {point}" for point in points), icon=":material/info:")
 
 
 def _fold(notes: Sequence[str]) -> None:

@@ -10,7 +10,7 @@ from horde_policy.ui.tables import show_grid
 from horde_policy.views import sources
 from horde_policy.views.other_sources import OTHER_COLUMNS, other_rows
 from horde_policy.views.state import ViewState
-from horde_policy.views.text import escape_markdown, instant, shortened
+from horde_policy.views.text import escape_markdown, instant, shortened_name
 
 __all__ = ["figures", "show_history", "show_others", "show_problems", "show_sources", "show_uploads"]
 
@@ -118,7 +118,7 @@ def show_uploads() -> None:
     with st.container(horizontal=True):
         for one in held:
             st.button(
-                f"Forget {escape_markdown(shortened(one.name, 40))}",
+                f"Forget {escape_markdown(shortened_name(one.name, 40))}",
                 key=f"sources.forget-{one.kind}-{one.key}",
                 icon=":material/delete:",
                 on_click=uploads.forget_here,

@@ -15,6 +15,7 @@ from horde_policy.sweep.judge import Judgement, Question
 from horde_policy.sweep.proposal import Proposal
 from horde_policy.sweep.run import Sweep
 from horde_policy.ui import address, components, live
+from horde_policy.ui.shell import say_in_one_box
 from horde_policy.ui.sweep_controls import go_on, show_sweeps
 from horde_policy.ui.sweep_desk import UPLOAD, SweepDesk, SweepJob, sweep_desk
 from horde_policy.ui.sweep_question import question_of, show_question
@@ -31,6 +32,8 @@ from horde_policy.views.text import code_span, count, escape_markdown, seconds
 from horde_policy.views.uploads import not_kept_note
 
 __all__ = ["Opened", "Result", "follow", "open_sweep", "result_of", "show_answer", "show_controls", "show_files", "show_source"]
+
+NO_SUCH_POINT = "The settings looked at are not among those of this sweep; the proposed ones stand in their place."
 
 WAIT_S = 0.7
 """A page waits so long for a sweep that runs before it shows how far it is."""
@@ -119,8 +122,6 @@ def result_of(opened: Opened) -> Result | None:
 
 def _judged(state: ViewState, desk: SweepDesk, key: str, sweep: Sweep) -> Result | None:
     question, notes = question_of(state.sweep, sweep)
-    for note in notes:
-        st.warning(escape_markdown(note), icon=":material/info:")
     left_out = st.container()
     show_question(state.sweep, sweep, question)
     scope = (question.holdout_days, question.loads, question.fills, question.across)
@@ -128,16 +129,15 @@ def _judged(state: ViewState, desk: SweepDesk, key: str, sweep: Sweep) -> Result
     try:
         judgement = desk.judgement(key, sweep, question, name)
     except HordePolicyError as error:
+        with left_out:
+            say_in_one_box(notes)
         st.error(escape_markdown(str(error)), title="The sweep cannot answer this", icon=":material/error:")
         return None
     squares = squares_of(state.sweep, judgement)
-    for note in () if squares is None else squares.notes:
-        left_out.warning(escape_markdown(note), icon=":material/info:")
     names = named_points(judgement)
     asked = state.sweep.point
-    if asked and asked not in names:
-        st.warning("The settings looked at are not among those of this sweep; the proposed ones stand in their place.",
-                   icon=":material/info:")  # fmt: skip
+    with left_out:
+        say_in_one_box((*notes, *(squares.notes if squares else ()), *([NO_SUCH_POINT] if asked and asked not in names else ())))
     fallback = judgement.recommended or judgement.best or judgement.baseline or next(iter(names))
     point = asked if asked in names else fallback
     return Result(

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from horde_policy.errors import InputError
+from horde_policy.errors import InputError, shown
 from horde_policy.sweep.days import counted_days, hours_by_day
 from horde_policy.sweep.judge import Question, default_holdout
 from horde_policy.sweep.metrics import METRICS
@@ -46,7 +46,7 @@ def question_of(asked: SweepAsked, sweep: Sweep) -> tuple[Question, tuple[str, .
         try:
             objective = parse_objective(sentence)
         except InputError as error:
-            notes.append(f"Left out: {error}.")
+            notes.append(f"The link's want={shown(sentence)} is left out: {shown(error.value)} {error.rule}.")
             continue
         if objective.metric not in [other.metric for other in objectives]:
             objectives.append(objective)
@@ -54,7 +54,7 @@ def question_of(asked: SweepAsked, sweep: Sweep) -> tuple[Question, tuple[str, .
         try:
             constraints.append(parse_constraint(sentence))
         except InputError as error:
-            notes.append(f"Left out: {error}.")
+            notes.append(f"The link's must={shown(sentence)} is left out: {shown(error.value)} {error.rule}.")
     places = scenarios_of(sweep)
     loads: tuple[float, ...] | None = None
     fills: tuple[str | None, ...] | None = None

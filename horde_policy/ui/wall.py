@@ -10,7 +10,7 @@ from horde_policy.views.wall import wall_data
 __all__ = ["show_wall"]
 
 
-def show_wall(opened: Opened, past: history.Past | str) -> None:
+def show_wall(opened: Opened, past: history.Past | history.Missing) -> None:
     """Show the page as a wall's screen has room for it; the way out, a button in its corner, stands there before it."""
     board = opened.board
     st.title(overview_words.headline(board), anchor=False)

@@ -19,7 +19,7 @@ from horde_policy.units import MAX_LENGTH_LIMIT_TOKENS
 from horde_policy.views import what_if
 from horde_policy.views.parameters import MOST_NAMES, TRIED_PARAMETERS
 from horde_policy.views.state import ViewState
-from horde_policy.views.text import count, escape_markdown, shortened, visible
+from horde_policy.views.text import count, escape_markdown, shortened_name, visible
 from horde_policy.views.words import GLOSSARY
 
 __all__ = ["FOLD", "Outcome", "outcome", "show_left_out", "show_what_if"]
@@ -145,7 +145,7 @@ def _show_lost(state: ViewState, detail: ModelDetail) -> None:
     st.multiselect(
         "Workers lost",
         [*names, *(worker_id for worker_id in state.lost if worker_id not in names)],
-        format_func=lambda worker_id: shortened(visible(names.get(worker_id, f"{worker_id} (does not count)"))),
+        format_func=lambda worker_id: shortened_name(visible(names.get(worker_id, f"{worker_id} (does not count)"))),
         key=key,
         max_selections=MOST_NAMES,
         placeholder="none",

@@ -25,7 +25,7 @@ def show_tiles(opened: Opened, points: Sequence[SinglePoint]) -> None:
     components.pulse(key="workers.pulse", data={"tiles": workers.fleet_tiles(opened.board, points)})
 
 
-def show_workers(opened: Opened, points: Sequence[SinglePoint], past: history.Past | str) -> None:
+def show_workers(opened: Opened, points: Sequence[SinglePoint], past: history.Past | history.Missing) -> None:
     """Show one row a worker that the words typed leave, each a link to the models that it serves."""
     state, board = opened.state, opened.board
     key = "workers.find"
@@ -44,10 +44,10 @@ def show_workers(opened: Opened, points: Sequence[SinglePoint], past: history.Pa
     )
     listed = board.fleet.workers
     shown = workers.shown_workers(listed, state.find, board.settings)
-    over_range = None if isinstance(past, str) else workers.with_sizes(past.workers(), past.periods())
+    over_range = None if isinstance(past, history.Missing) else workers.with_sizes(past.workers(), past.periods())
     known = {} if over_range is None else {row["worker_id"]: row for row in over_range.iter_rows(named=True)}
     show_grid(
-        workers.worker_columns(with_history=not isinstance(past, str)),
+        workers.worker_columns(with_history=not isinstance(past, history.Missing)),
         workers.worker_rows(shown, board, points, known, address.links(state).elsewhere),
         key="workers.list",
         alt="Workers of the list with their speeds, sizes, models and state",
@@ -73,13 +73,13 @@ def show_points(opened: Opened, points: Sequence[SinglePoint]) -> None:
     )
 
 
-def show_past(opened: Opened, past: history.Past | str) -> None:
+def show_past(opened: Opened, past: history.Past | history.Missing) -> None:
     """Show when each worker was there over the range, and since when the others are gone."""
     st.header("There over the range, and gone since", anchor=False)
-    if isinstance(past, str):
-        history.say_missing(past)
-        return
     history.choose_range(opened.state, past)
+    if isinstance(past, history.Missing):
+        history.say_missing(past.sentence)
+        return
     over_range = past.workers()
     longest = over_range.sort("present_ratio", "worker_id", descending=[True, False]).head(MOST_WORKERS_DRAWN)
     order = longest["worker_id"].to_list()

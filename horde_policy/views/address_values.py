@@ -13,6 +13,8 @@ from typing import Any, Final
 from horde_policy.errors import InputError, shown
 
 __all__ = [
+    "EARLIEST",
+    "LATEST",
     "Parameter",
     "Query",
     "UnreadableValue",

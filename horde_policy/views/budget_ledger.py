@@ -7,6 +7,7 @@ from horde_policy.budget.audit import LABELS, Audit, LedgerLook, WindowStatus
 from horde_policy.budget.bound import InputAssumption, worst_case
 from horde_policy.budget.holding import Hold
 from horde_policy.budget.money import money_text
+from horde_policy.budget.reservation import Reservation
 from horde_policy.views.grid import Column, Row, name_cell
 from horde_policy.views.text import age, count, instant, visible
 
@@ -52,7 +53,13 @@ HOLD_COLUMNS: Final = (
     Column(key="model", label="Model"),
     Column(key="age", label="Since", right=True),
     Column(key="held", label="Held", right=True),
-    Column(key="limit", label="Output limit", right=True),
+    Column(
+        key="limit",
+        label="Output limit",
+        right=True,
+        help="Where a request states none, the ceiling that its model's price declares (max_output_tokens) bounds it; without "
+        "one it is unbounded.",
+    ),
     Column(key="worst", label="At worst beyond", right=True, help="What this request alone can cost beyond its hold."),
 )
 
@@ -147,7 +154,6 @@ def _hold_row(look: LedgerLook, hold: Hold, inputs: InputAssumption) -> Row:
     worst = worst_case([r], inputs=inputs)
     beyond = "unbounded" if worst.unbounded else money_text(worst.stated_pico) + (" + input" if worst.input_unbounded else "")
     attempt = f", attempt {hold.attempt}" if hold.attempt > 1 else ""
-    limit = "none" if r.limit_tokens is None else count(r.limit_tokens)
     cells: dict[str, Any] = {
         "request": name_cell(
             hold.request_id, sub="expired, its money counts as spent" if hold.state == "expired" else attempt[2:]
@@ -157,10 +163,19 @@ def _hold_row(look: LedgerLook, hold: Hold, inputs: InputAssumption) -> Row:
         "model": visible(hold.model),
         "age": age((look.at - hold.created).total_seconds()),
         "held": money_text(hold.hold_pico),
-        "limit": limit if r.choices == 1 else f"{count(r.choices)} × {limit}",
+        "limit": _limit(r),
         "worst": beyond,
     }
     return Row(id=f"{hold.request_id}\n{hold.attempt}", cells=cells, out=hold.state == "expired")
+
+
+def _limit(r: Reservation) -> str | dict[str, str]:
+    """Return what the request states, and where it states nothing what bounds it all the same: its model's declared ceiling."""
+    times = "" if r.choices == 1 else f"{count(r.choices)} × "
+    if r.limit_tokens is not None:
+        return f"{times}{count(r.limit_tokens)}"
+    bounded = "no ceiling declared" if r.ceiling_tokens is None else f"ceiling {times}{count(r.ceiling_tokens)}"
+    return {"text": "none", "sub": bounded}
 
 
 def audit_sentence(audit: Audit) -> str:

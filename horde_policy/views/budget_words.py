@@ -58,7 +58,8 @@ RULES: Final[dict[str, str]] = {
     "B6": "Where a response tells no usage, the larger of the hold and the cost of the input estimate is kept.",
     "B7": "Spent money never passes the limit by more than W: what the requests that are open can cost beyond what they hold, in "
     "output above the reservation and in input above its estimate. Their worst case over the limit is spent + held + W − limit.",
-    "B8": "A request without an output limit has no bound, and is shown as unbounded, never as a large number.",
+    "B8": "A request without an output limit has no bound, unless its model's price declares a ceiling (max_output_tokens). "
+    "Without one it is shown as unbounded, never as a large number.",
     "B9": "The bound holds for several copies of a program that share one ledger.",
     "B10": "A reservation as large as what clients ask for leaves almost nothing over the limit.",
     "B11": "hold all: hold the whole output limit. Only the input error is left over the limit; refuses earliest.",
@@ -92,7 +93,7 @@ def headline(row: Mapping[str, Any]) -> str:
     """Return the answer in one sentence, for the size of the reservation that is looked at."""
     worst = f"{money_text(row['worst_over_pico'])} over the limit"
     if row["unbounded"]:
-        worst = f"unbounded ({count(row['unbounded'])} without an output limit)"
+        worst = f"unbounded ({count(row['unbounded'])} without an output limit or a declared ceiling)"
     over = row["overspend_pico"]
     really = f"{money_text(over)} was spent beyond the limit" if over else "nothing was spent beyond the limit"
     tokens = count(row["reserve_tokens"])
@@ -240,7 +241,7 @@ def _bound(row: Mapping[str, Any], column: str) -> str | dict[str, str]:
     text = money_text(row[column])
     if not row["unbounded"]:
         return text
-    return {"text": "unbounded", "sub": f"{count(row['unbounded'])} without a limit; others {text}"}
+    return {"text": "unbounded", "sub": f"{count(row['unbounded'])} without a limit or a ceiling; others {text}"}
 
 
 # --- one request line by line -------------------------------------------------------------------------------------------

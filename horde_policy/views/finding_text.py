@@ -374,11 +374,9 @@ def _would_gain(finding: Finding) -> _Text:
     size, value = size_text(figures["size"]), tokens(figures["value"])
     gained, held = figures["gained"], figures["held"]
     how_many = f"all {bounds_text(held)}" if gained == held else f"{bounds_text(gained)} of the {bounds_text(held)}"
-    sentence = f"A {setting} of {value} tokens would free {how_many} requests for {size} tokens that were not free."
-    in_all = figures["in_all"]
-    others = () if in_all == gained else (f"With the requests of other sizes it would free {bounds_text(in_all)} in all.",)
+    in_all = "" if figures["in_all"] == gained else f", and {bounds_text(figures['in_all'])} of all sizes"
+    sentence = f"A {setting} of {value} tokens would free {how_many} requests for {size} tokens that were not free{in_all}."
     details = (
-        *others,
         "With the waits as they were: what is freed queues too, which only a replay shows.",
         "If slow workers are allowed, as by default: a request without them holds its kudos whatever the allowance, and "
         "the counts do not tell which those are.",

@@ -205,7 +205,8 @@ def _sizes(material: Material) -> Content:
             f"At 1,024 tokens one of them does not take it: {speed(large.speed_tok_per_s)} tok/s are left, the same queue lasts "
             f"{seconds(_wait_s(large))}, and {tokens(large.allowance_tokens)} tokens are free.",
             f"At 2,048 tokens no worker takes it, so it has no wait and no point on the curve; the allowance is the floor, "
-            f"{tokens(huge.allowance_tokens)}, and kudos do not help: the request would queue, and no worker would take it.",
+            f"{tokens(huge.allowance_tokens)}. Without kudos it is refused; with them it would queue, and no worker would "
+            "take it.",
             f"The largest free request is {tokens(small.largest_free_request_tokens)} tokens: what a worker takes and the "
             "allowance covers at that same size.",
         ),
@@ -331,7 +332,7 @@ def _budget(material: Material) -> Content:
             f"over if inputs are at most 1.7 × the estimate; {over_full_inputs} if every input fills the context window.",
             f"Holding all {tokens(HELD_IN_FULL_TOKENS)} tokens makes that {whole_over} and {whole_over_full_inputs}, for the "
             f"input alone, and refuses earlier: {whole_hold} are held for each.",
-            "A request without an output limit has no bound.",
+            "A request without an output limit has no bound, unless its model's price declares a ceiling.",
         ),
     )
 

@@ -113,7 +113,8 @@ def thinned(frame: pl.DataFrame, column: str, most: int = MOST_POINTS) -> pl.Dat
 def spark_points(frame: pl.DataFrame, ceiling_tokens: int, most: int = 48) -> list[float | None]:
     """Return a line for a small chart: equal parts of time, each at its least share of the ceiling; null: no poll, not known.
 
-    The least, since what a reader looks for is when it fell. A poll holds until the next one within the same part only.
+    The least, since what a reader looks for is when it fell; where a poll of a part is not known, neither is its least. A poll
+    holds until the next one within the same part only.
 
     Parameters
     ----------
@@ -129,6 +130,8 @@ def spark_points(frame: pl.DataFrame, ceiling_tokens: int, most: int = 48) -> li
     >>> at = [datetime(2026, 11, 29, hour, tzinfo=UTC) for hour in (0, 1, 2, 6)]
     >>> spark_points(pl.DataFrame({"at": at, "allowance_tokens": [4096, 2048, None, 512]}), 4096)
     [0.5, None, None, 0.125]
+    >>> spark_points(pl.DataFrame({"at": at, "allowance_tokens": [4096, 512, 512, None]}), 4096, most=2)
+    [0.125, None]
     """
     if frame.is_empty():
         return []
@@ -136,7 +139,8 @@ def spark_points(frame: pl.DataFrame, ceiling_tokens: int, most: int = 48) -> li
     since_s = (frame["at"] - frame["at"][0]).dt.total_microseconds()
     length = max(1, int(since_s[-1]))
     place = (since_s * parts // (length + 1)).alias("place")
-    least = frame.with_columns(place).group_by("place").agg(pl.col("allowance_tokens").min())
+    tokens = pl.col("allowance_tokens")
+    least = frame.with_columns(place).group_by("place").agg(pl.when(tokens.is_not_null().all()).then(tokens.min()))
     shares = {
         where: None if tokens is None else round(min(1.0, tokens / ceiling_tokens), 3) for where, tokens in least.iter_rows()
     }

@@ -20,6 +20,7 @@ from horde_policy.views.text import (
     count,
     instant,
     largest_free,
+    names_text,
     ratio,
     seconds,
     shortened,
@@ -262,7 +263,6 @@ def worker_sentence(part: WorkerPart, size_tokens: int, loss: Loss | None) -> st
 def _worker_cells(part: WorkerPart, loss: Loss | None) -> dict[str, grid.Cell]:
     worker = part.worker
     why = " ".join([*(reason.text for reason in part.reasons), *(unknown.text for unknown in part.unknowns)])
-    others = ", ".join(part.other_models)
     return {
         "worker": grid.name_cell(worker.name or "(no name)", sub=shortened(visible(worker.bridge_agent or ""), 60)),
         "counts": "yes" if part.eligible else "no",
@@ -272,7 +272,7 @@ def _worker_cells(part: WorkerPart, loss: Loss | None) -> dict[str, grid.Cell]:
         "context": count(worker.max_context_length),
         "without": _without_cell(loss),
         "finish": {"text": seconds(part.finish_s), "sub": "" if part.finishes else "over the limit of a job"},
-        "also": {"text": count(len(part.other_models)), "title": visible(shortened(others, 1_000))},
+        "also": {"text": count(len(part.other_models)), "title": names_text(part.other_models, 1_000)},
         "why": {"text": visible(why)},
     }
 

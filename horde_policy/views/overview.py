@@ -12,9 +12,19 @@ from horde_policy.units import MAX_LENGTH_LIMIT_TOKENS
 from horde_policy.views import grid
 from horde_policy.views.state import ViewState
 from horde_policy.views.status import Status
-from horde_policy.views.text import NONE_FREE, NOT_REPORTED, count, largest_free, seconds, shortened, speed, tokens_short, visible
+from horde_policy.views.text import (
+    NONE_FREE,
+    NOT_REPORTED,
+    count,
+    largest_free,
+    names_text,
+    seconds,
+    speed,
+    tokens_short,
+    visible,
+)
 from horde_policy.views.tiles import age_tile, tile
-from horde_policy.views.words import STATES, gloss
+from horde_policy.views.words import STANDINGS, STATES, gloss
 
 __all__ = [
     "SPEED_OF_ALL",
@@ -22,6 +32,7 @@ __all__ = [
     "Shown",
     "board_columns",
     "board_rows",
+    "closed_text",
     "export_frame",
     "pulse_tiles",
     "queues_apart",
@@ -38,6 +49,14 @@ SPEED_OF_ALL: Final = (
 DESCENDING_FIRST: Final = frozenset({"wait", "speed", "queued", "demand"})
 """Sorts whose first click puts the largest on top; the others put the smallest, or the worst state, there."""
 
+CLOSED: Final = {
+    "maintenance": STANDINGS["maintenance"],
+    "offline": STANDINGS["offline"],
+    "flagged": "flagged",
+    "not known": "with models not reported",
+}
+"""How a worker stands that takes no requests → its words behind a number."""
+
 WORST_FIRST: Final = ("no_worker", "floor", "falling", "unknown", "too_large", "full")
 
 
@@ -50,8 +69,8 @@ def pulse_tiles(pulse: Pulse, status: Status, *, ticking: bool = True) -> list[d
     states = ", ".join(f"{count(pulse.states[s])} {words.label}" for s, words in STATES.items() if pulse.states[s])  # type: ignore[index]
     counted = "Online, outside maintenance, owner not flagged"
     counted += f"; {count(pulse.unmeasured_workers)} of them count at the assumed speed." if pulse.unmeasured_workers else "."
-    idle = f"of {count(pulse.listed_workers)} listed"
-    idle += f", {count(pulse.maintenance_workers)} in maintenance" if pulse.maintenance_workers else ""
+    closed = closed_text(pulse)
+    idle = f"of {count(pulse.listed_workers)} listed" + (f"; {closed}" if closed else "")
     queued = pulse.horde_wide_tokens if pulse.horde_wide_tokens is not None else pulse.listed_tokens
     requests = "" if pulse.queued_text_requests is None else f"{count(pulse.queued_text_requests)} requests"
     drain = "" if not pulse.drain_s else f"clears the queue in {seconds(pulse.drain_s)}"
@@ -88,6 +107,12 @@ def pulse_tiles(pulse: Pulse, status: Status, *, ticking: bool = True) -> list[d
         ),
         age_tile(status, ticking=ticking),
     ]
+
+
+def closed_text(pulse: Pulse, *, besides: Sequence[str] = ()) -> str:
+    """Return how the listed workers stand that take no requests, leaving out some standings; empty where none is left."""
+    found = pulse.closed_workers
+    return ", ".join(f"{count(found[name])} {word}" for name, word in CLOSED.items() if found.get(name) and name not in besides)
 
 
 def queues_apart(pulse: Pulse) -> str:
@@ -308,7 +333,7 @@ def _name(row: Row) -> grid.Cell:
     sub, whole = "", ""
     if several > 1:
         whole = visible(", ".join(row.measure.models))
-        sub = f"{several} names: {shortened(whole, 200)}"
+        sub = f"{several} names: {names_text(row.measure.models, 200)}"
     elif row.maintenance_workers:
         only = row.serving_workers == 1
         who = "its only worker is" if only else f"{count(row.maintenance_workers)} of {count(row.serving_workers)} workers"

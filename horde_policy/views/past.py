@@ -13,7 +13,7 @@ from horde_policy.settings import AllowanceSettings
 from horde_policy.views import grid
 from horde_policy.views.figures.history import Behind, Mark
 from horde_policy.views.history import Range, spark_points, thinned
-from horde_policy.views.text import age, count, count_of, escape_markdown, instant, shortened, shortened_name, speed, visible
+from horde_policy.views.text import age, count, count_of, escape_markdown, instant, shortened_name, speed, visible
 from horde_policy.views.words import STATES
 
 __all__ = [
@@ -32,6 +32,7 @@ __all__ = [
     "noted_rows",
     "spark",
     "states_over",
+    "steps_sentence",
     "trend_export",
 ]
 
@@ -191,7 +192,7 @@ def _why(change: ModelChange) -> str:
 def _worker_text(worker: WorkerChange) -> str:
     moved = worker.speed_change_tok_per_s
     sign = "+" if moved > 0 else "−"
-    name = shortened(visible(worker.name or worker.worker_id), 40)
+    name = shortened_name(visible(worker.name or worker.worker_id), 40)
     return f"{name} {KINDS[worker.kind]} ({sign}{speed(abs(moved))} tok/s)"
 
 
@@ -281,11 +282,12 @@ def marks_within(noted: Sequence[Annotation], shown: Range) -> list[Mark]:
 
 def spark(frame: pl.DataFrame, settings: AllowanceSettings) -> grid.Cell:
     """Return a trend as the cell of a small line."""
-    values = frame["allowance_tokens"].to_list()
-    known = [value for value in values if value is not None]
-    if not known:
+    values = frame["allowance_tokens"]
+    known = values.drop_nulls()
+    if known.is_empty():
         return None
-    text = f"Between {count(min(known))} and {count(max(known))} tokens over the range."
+    text = f"Between {count(known.min())} and {count(known.max())} tokens over the range"  # type: ignore[arg-type]
+    text += ", not known at its end." if values[-1] is None else "."
     return grid.spark_cell(spark_points(frame, settings.ceiling_tokens), text)
 
 
@@ -319,14 +321,14 @@ def states_over(trends: Mapping[str, pl.DataFrame], most: int = MOST_STATES) -> 
     """Return how many models were in which state at each poll: ``at`` and a column a state.
 
     Of more than ``most`` polls, the worst of each equal number of polls stands for them: the one with the most models at the
-    floor or without a worker.
+    floor or without a worker. The last poll stands for itself, since it is what the board shows.
 
     Parameters
     ----------
     trends
         Model → frame :data:`horde_policy.history.trend.TREND_ROWS`, all of the same polls.
     most
-        Rows.
+        Rows; at least 2.
 
     Examples
     --------
@@ -344,12 +346,25 @@ def states_over(trends: Mapping[str, pl.DataFrame], most: int = MOST_STATES) -> 
     counted = pl.concat(told).group_by("at").agg(counts).sort("at").select(empty.columns)
     if counted.height <= most:
         return counted
-    part = (pl.int_range(pl.len()) * most // counted.height).alias("part")
+    part = (pl.int_range(pl.len()) * (most - 1) // (counted.height - 1)).alias("part")  # the last poll is a part of its own
     worst = (pl.col("floor") + pl.col("no_worker")).alias("worst")
     kept = (
         counted.with_columns(part, worst).sort("part", "worst", maintain_order=True).group_by("part", maintain_order=True).last()
     )
     return kept.sort("at").select(empty.columns)
+
+
+def steps_sentence(trends: Mapping[str, pl.DataFrame], shown: pl.DataFrame) -> str:
+    """Return which poll a step of :func:`states_over` shows where it stands for several; empty where each poll is a step.
+
+    >>> polls = pl.DataFrame({"at": range(3)})
+    >>> steps_sentence({"a": polls}, polls.head(2))
+    'Each step shows the worst of its polls, the last one the last poll.'
+    >>> steps_sentence({"a": polls}, polls)
+    ''
+    """
+    polls = max((frame.height for frame in trends.values()), default=0)
+    return "Each step shows the worst of its polls, the last one the last poll." if shown.height < polls else ""
 
 
 def trend_export(frame: pl.DataFrame, models: Sequence[str]) -> pl.DataFrame:

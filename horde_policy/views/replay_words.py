@@ -9,6 +9,7 @@ from horde_policy.views.replay_results import Compared, Scored, wait_of, waits_t
 from horde_policy.views.replay_runs import CLIENTS, RULES, Run
 from horde_policy.views.review_words import size_text
 from horde_policy.views.text import NOT_REPORTED, count, count_of, ratio, seconds, tokens_short, visible
+from horde_policy.views.words import gloss
 
 __all__ = [
     "AGREEMENT_COLUMNS",
@@ -130,9 +131,9 @@ def inputs_words(traffic: Stamp, fleet: Stamp) -> list[tuple[str, str]]:
 RUN_COLUMNS: Final = (
     Column(key="run", label="Run", wrap=True, wide=True),
     Column(key="free", label="Free", right=True, help="Share of the requests that were served within the allowance."),
-    Column(key="funded", label="Funded", right=True, help="Above the allowance, and admitted with the kudos held."),
-    Column(key="downgraded", label="Downgraded", right=True, help="Lowered to the allowance, which the requester allowed."),
-    Column(key="refused", label="Refused", right=True, help="Above the allowance and not payable, or no worker could serve it."),
+    Column(key="funded", label="Funded", right=True, help=gloss("funded")),
+    Column(key="downgraded", label="Downgraded", right=True, help=gloss("downgraded")),
+    Column(key="refused", label="Refused", right=True, help=gloss("refused")),
     Column(key="given", label="Given free", unit="tokens", right=True, help="Tokens delivered without a hold."),
     Column(key="median", label="Median wait", unit="of the started", right=True, help="Queue wait of the requests that started."),
     Column(
@@ -146,7 +147,7 @@ RUN_COLUMNS: Final = (
         key="nobody",
         label="No worker",
         right=True,
-        help="Not an outcome of its own: share of all requests, free or refused, for which no online worker was eligible.",
+        help="Not an outcome of its own: share of all requests, whatever their outcome, for which no online worker was eligible.",
     ),
     Column(key="expired", label="Expired", right=True, help="Share of the admitted that no worker took within their time."),
     Column(

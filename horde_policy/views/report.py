@@ -25,7 +25,7 @@ from horde_policy.views.finding_text import POPULATIONS_DIFFER, SECTION_TITLES, 
 from horde_policy.views.report_page import DOCUMENT, DRAW, STYLE
 from horde_policy.views.review_state import target_address
 from horde_policy.views.review_words import bounds_text, span_text, word_text
-from horde_policy.views.text import count, escape_html, instant, seconds, shortened, tokens
+from horde_policy.views.text import count, escape_html, instant, seconds, shortened, shortened_name, tokens
 
 __all__ = ["report_html"]
 
@@ -183,7 +183,7 @@ def _made_of(week: Week, notes: Sequence[Annotation]) -> str:
         + "".join(
             f"<td>{escape_html(cell)}</td>"
             for cell in (
-                shortened(file.name, 120),
+                shortened_name(file.name, 120),
                 file.form,
                 count(file.samples),
                 count(file.skipped),

@@ -25,7 +25,7 @@ from horde_policy.views.review_words import (
     span_text,
     word_text,
 )
-from horde_policy.views.text import NOT_REPORTED, count, instant, seconds, shortened, signed_points
+from horde_policy.views.text import NOT_REPORTED, count, instant, seconds, shortened, shortened_name, signed_points
 
 __all__ = [
     "FILE_COLUMNS",
@@ -141,7 +141,7 @@ def file_rows(exported: Exported) -> list[Row]:
         Row(
             id=str(number),
             cells={
-                "file": name_cell(shortened(file.name, 120)),
+                "file": name_cell(shortened_name(file.name, 120)),
                 "form": ", ".join([form_text(file.form), *packed.get(number, ())]),
                 "samples": count(file.samples),
                 "left": count(file.skipped),
@@ -185,7 +185,7 @@ def left_rows(exported: Exported) -> list[Row]:
                 "subject": name_cell(shortened(subject, 120)),
                 "reason": reason,
                 "count": count(how_many),
-                "file": name_cell(shortened(name, 80)) if name else "",
+                "file": name_cell(shortened_name(name, 80)) if name else "",
             },
         )
         for number, (how_many, subject, reason, name) in enumerate(shown)

@@ -11,7 +11,7 @@ from horde_policy.history.kept import KeptExport
 from horde_policy.history.status import RecorderStatus
 from horde_policy.history.upkeep import StoreInfo
 from horde_policy.views import grid
-from horde_policy.views.text import NOT_REPORTED, count, instant, seconds, shortened, visible
+from horde_policy.views.text import NOT_REPORTED, count, instant, seconds, shortened, shortened_name, visible
 
 __all__ = [
     "PROBLEM_COLUMNS",
@@ -287,7 +287,7 @@ UPLOAD_COLUMNS: Final = (
 def upload_row(key: str, name: str, kind: str, understood: str, left: str) -> grid.Row:
     """Return the row of an upload; its name and what was left of it are hostile text."""
     cells: dict[str, grid.Cell] = {
-        "name": grid.name_cell(shortened(name, 120)),
+        "name": grid.name_cell(shortened_name(name, 120)),
         "kind": kind,
         "understood": {"text": visible(understood)},
         "left": {"text": visible(left)},

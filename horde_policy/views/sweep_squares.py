@@ -8,6 +8,7 @@ from horde_policy.sweep.metrics import METRICS, Metric
 from horde_policy.views.address_values import left_out
 from horde_policy.views.sweep_results import default_axes
 from horde_policy.views.sweep_state import SweepAsked
+from horde_policy.views.sweep_words import SETTING_WORDS
 
 __all__ = ["Squares", "squares_of"]
 
@@ -32,13 +33,14 @@ def squares_of(asked: SweepAsked, judgement: Judgement) -> Squares | None:
     x, y = default_axes(judgement)
     for name, given in (("x", asked.x), ("y", asked.y)):
         if given and given not in varied:
-            notes.append(left_out(name, [given], "must be a setting that this sweep varies: " + ", ".join(varied)))
+            words = ", ".join(SETTING_WORDS[setting][0] for setting in varied)
+            notes.append(left_out(name, [given], f"must be a setting that this sweep varies: {words}"))
     if asked.y in varied and asked.y == asked.x:
         notes.append(left_out("y", [asked.y], "must be another setting than x"))
     x = asked.x if asked.x in varied else x
     y = asked.y if asked.y in varied and asked.y != x else y if y != x else next((name for name in varied if name != x), x)
     if asked.metric and asked.metric not in METRICS:
-        notes.append(left_out("show", [asked.metric], "must be one of " + ", ".join(METRICS)))
+        notes.append(left_out("show", [asked.metric], f"must be one of the {len(METRICS)} figures that can be chosen at Figure"))
     metric = METRICS.get(asked.metric, judgement.question.objectives[0].metric)
     fixed, unknown = _fixed(asked, judgement, x, y)
     if unknown:

@@ -1,5 +1,6 @@
 """A sweep's figures as people read them: units, bounds of intervals, verdicts, settings."""
 
+import math
 from collections.abc import Mapping
 from typing import Final
 
@@ -88,26 +89,37 @@ def figure_words(metric: Metric | str, value: float | None) -> str:
     return f"{count(value)} tokens a day"
 
 
+def _decimals(metric: Metric, value: float, *, points: bool = False) -> int:
+    """Return with how many decimals a figure is written, as both ends of its range then are; ``points``: a difference."""
+    if metric.unit != "share":
+        return int(metric.unit == "s" and abs(value) < 100)
+    percent = abs(value) * 100
+    if percent == 0 or (percent >= 0.05 and not points):
+        return 1
+    return min(4, max(0, 1 - math.floor(math.log10(percent))))  # two digits, of what is not next to nothing
+
+
+def _written(metric: Metric, value: float, decimals: int, *, points: bool = False, signed: bool = False) -> str:
+    """Return a figure or, with ``points``, a difference with its unit and so many decimals; no sign stands before nothing."""
+    share = metric.unit == "share"
+    number = f"{abs(value) * (100 if share else 1):,.{decimals}f}"
+    sign = "" if not signed or not number.strip("0.") else "+" if value > 0 else "−"
+    return f"{sign}{number} {('points' if points else '%') if share else 's' if metric.unit == 's' else 'tokens a day'}"
+
+
 def with_bounds(metric: Metric | str, value: float | None, low: float | None, high: float | None) -> str:
     """Return a figure with both bounds of its interval, where they are known.
 
-    >>> with_bounds("refused_share", 0.05, 0.041, 0.062), with_bounds("refused_share", 0.05, None, None)
-    ('5.0 % (4.1 to 6.2)', '5.0 %')
+    >>> with_bounds("refused_share", 0.05, 0.0, 0.062), with_bounds("refused_share", 0.05, None, None)
+    ('5.0 % (0.0 to 6.2)', '5.0 %')
+    >>> with_bounds("p90_wait_registered_s", 98.52, 90.0, 105.21)
+    '98.5 s (90.0 to 105.2)'
     """
     if value is None or low is None or high is None:
         return figure_words(metric, value)
-    return with_range(figure_words(metric, value), figure_words(metric, low), figure_words(metric, high))
-
-
-def _size(metric: Metric, value: float) -> str:
-    """Return the size of a difference; that of shares is in percentage points."""
-    if metric.unit != "share":
-        return figure_words(metric, value)
-    return f"{value * 100:.2g} points" if value < 0.995 else f"{value * 100:.0f} points"
-
-
-def _signed(metric: Metric, value: float) -> str:
-    return ("+" if value > 0 else "−" if value < 0 else "") + _size(metric, abs(value))
+    metric = _metric(metric)
+    decimals = _decimals(metric, value)
+    return with_range(*(_written(metric, each, decimals) for each in (value, low, high)))
 
 
 def difference_words(
@@ -125,18 +137,21 @@ def difference_words(
     '−2.1 points (−2.5 to −1.7)'
     >>> difference_words("refused_share", 0.13, 0.43, 0.01, 0.04)
     '+13 points (−4 to +56)'
+    >>> difference_words("refused_share", 0.0273, 0.0129, 0.01, 0.04), difference_words("refused_share", 0.0, 0.004, 0.01, 0.04)
+    ('+2.7 points (+1.4 to +4.0)', '0.00 points (−0.40 to +0.40)')
     >>> difference_words("p90_wait_registered_s", 12.0, None, None, None)
     '+12.0 s (bounds not known)'
     """
     metric = _metric(metric)
     if value is None:
         return NOT_REPORTED
+    decimals = _decimals(metric, value or half_width or 0.0, points=True)
     if half_width is None or baseline_low is None or baseline_high is None:
-        return f"{_signed(metric, value)} (bounds not known)"
+        return f"{_written(metric, value, decimals, points=True, signed=True)} (bounds not known)"
     low, high = max(value - half_width, -baseline_high), value + half_width
     if metric.unit == "share":
         high = min(high, 1 - baseline_low)
-    return with_range(_signed(metric, value), _signed(metric, low), _signed(metric, high))
+    return with_range(*(_written(metric, each, decimals, points=True, signed=True) for each in (value, low, high)))
 
 
 def effect_words(metric: Metric | str, value: float, half_width: float | None) -> str:
@@ -146,11 +161,12 @@ def effect_words(metric: Metric | str, value: float, half_width: float | None) -
     ('30 points (0 to 70)', '9.0 s (bounds not known)')
     """
     metric = _metric(metric)
+    decimals = _decimals(metric, value or half_width or 0.0, points=True)
     if half_width is None:
-        return f"{_size(metric, value)} (bounds not known)"
+        return f"{_written(metric, value, decimals, points=True)} (bounds not known)"
     most = 1.0 if metric.unit == "share" else float("inf")
     low, high = max(value - half_width, 0.0), min(value + half_width, most)
-    return with_range(_size(metric, value), _size(metric, low), _size(metric, high))
+    return with_range(*(_written(metric, each, decimals, points=True) for each in (value, low, high)))
 
 
 def fill_words(fill: str | None) -> str:

@@ -8,6 +8,7 @@ import html
 import math
 import re
 import unicodedata
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from itertools import cycle
 from typing import Final
@@ -28,6 +29,7 @@ __all__ = [
     "escape_plotly",
     "instant",
     "largest_free",
+    "names_text",
     "own_words",
     "range_text",
     "ratio",
@@ -105,6 +107,24 @@ def shortened_name(name: str, characters: int = SHORTENED_CHARACTERS) -> str:
         return f"{name[:room]}…/{own}"
     tail = characters // 2
     return f"{name[: characters - tail - 1]}…{name[-tail:]}"
+
+
+def names_text(names: Sequence[str], characters: int) -> str:
+    """Return names of models in a row, each with its end; those for which there is no room are counted. Made visible.
+
+    >>> names_text(["a/b", "c"], 90), names_text([], 90)
+    ('a/b, c', '')
+    >>> names_text(["koboldcpp/someone/Fernery-24B-v1.1", "c", "d"], 24)
+    'kobold…/Fernery-24B-v1.1 and 2 more'
+    """
+    told: list[str] = []
+    for name in names:
+        text = shortened_name(visible(name), characters)
+        if told and len(", ".join([*told, text])) > characters:
+            break
+        told.append(text)
+    left = len(names) - len(told)
+    return ", ".join(told) + (f" and {count(left)} more" if left else "")
 
 
 def code_span(name: str) -> str:

@@ -6,7 +6,7 @@ A page takes its labels from here, so that one thing has one name on every page,
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["GLOSSARY", "STATES", "StateWords", "Term", "filtered_note", "gloss"]
+__all__ = ["GLOSSARY", "STANDINGS", "STATES", "StateWords", "Term", "filtered_note", "gloss", "glossary_entries"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +37,17 @@ STATES: Final[dict[str, StateWords]] = {
     ),
 }
 """State of a model at a size (design §1) → its words, in the order from best to least known."""
+
+
+STANDINGS: Final = {
+    "open": "serves everybody",
+    "maintenance": "in maintenance",
+    "offline": "offline",
+    "flagged": "owner flagged",
+    "idle": "serves no model",
+    "not known": "models not reported",
+}
+"""How a worker stands (:func:`horde_policy.policy.worker.standing`) → its words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +129,7 @@ GLOSSARY: Final[dict[str, Term]] = {
     "unfunded": Term("unfunded", "Of a requester who could not pay a hold: such a request is free, downgraded or refused."),
     "p90": Term("P90", "The value that 90 of 100 do not exceed; of waits, 90 % of the requests wait no longer."),
     "downgraded": Term("downgraded", "Lowered to the allowance in place of a refusal, which the requester allowed."),
-    "refused": Term("refused", "Above the allowance and not payable, or with no worker that could serve it."),
+    "refused": Term("refused", "Above the allowance, which is the floor where no worker is eligible, and not payable."),
     "hold": Term("hold", "Kudos or money set aside when a request is admitted, until its real cost is known."),
     "settle": Term("settle", "Replace a hold by the real cost, when the response is there."),
     "kudos": Term("kudos", "The horde's own unit of account: earned by serving, spent by asking."),
@@ -318,6 +329,16 @@ GLOSSARY: Final[dict[str, Term]] = {
     ),
 }
 """Key → term. One definition for the pages, the tooltips and the docs."""
+
+
+def glossary_entries() -> list[tuple[str, Term]]:
+    """Return keys and terms as a list of words has them: by their word, in any case.
+
+    >>> words = [term.word for _, term in glossary_entries()]
+    >>> words.index("outcome") < words.index("P90") < words.index("poll")
+    True
+    """
+    return sorted(GLOSSARY.items(), key=lambda entry: entry[1].word.casefold())
 
 
 def gloss(*keys: str) -> str:

@@ -9,12 +9,24 @@ import polars as pl
 from horde_policy.board.moves import SinglePoint
 from horde_policy.board.pool import largest_size_tokens
 from horde_policy.board.rows import Board
-from horde_policy.policy.worker import Worker, available, counted_speed_tok_per_s, counted_threads, is_measured
+from horde_policy.policy.worker import Worker, available, counted_speed_tok_per_s, counted_threads, is_measured, standing
 from horde_policy.views import grid
-from horde_policy.views.overview import SPEED_OF_ALL
-from horde_policy.views.text import NOT_REPORTED, count, instant, ratio, shortened, speed, visible
+from horde_policy.views.overview import SPEED_OF_ALL, closed_text
+from horde_policy.views.text import (
+    NONE_FREE,
+    NOT_REPORTED,
+    count,
+    instant,
+    largest_free,
+    names_text,
+    ratio,
+    shortened,
+    shortened_name,
+    speed,
+    visible,
+)
 from horde_policy.views.tiles import tile
-from horde_policy.views.words import gloss
+from horde_policy.views.words import STANDINGS, gloss
 
 __all__ = [
     "GONE_COLUMNS",
@@ -24,38 +36,10 @@ __all__ = [
     "headline",
     "point_rows",
     "shown_workers",
-    "standing",
     "with_sizes",
     "worker_columns",
     "worker_rows",
 ]
-
-STANDINGS: Final = {
-    "open": "serves everybody",
-    "maintenance": "in maintenance",
-    "offline": "offline",
-    "flagged": "owner flagged",
-    "idle": "serves no model",
-    "not known": "models not reported",
-}
-
-
-def standing(worker: Worker) -> str:
-    """Return how a worker stands: the first of offline, maintenance and flagged that holds, else by its models.
-
-    Who declares no model (a refused first pop leaves such a worker in the list) is ``idle``; whose models could not be read is
-    ``not known``; the rest is ``open``.
-
-    >>> standing(Worker(worker_id="w", models=("m",), max_length=80, max_context_length=2048, maintenance=True))
-    'maintenance'
-    """
-    if worker.online is False:
-        return "offline"
-    if worker.maintenance is True:
-        return "maintenance"
-    if worker.flagged is True:
-        return "flagged"
-    return "not known" if worker.models is None else "open" if worker.models else "idle"
 
 
 def headline(board: Board, points: Sequence[SinglePoint]) -> str:
@@ -92,6 +76,7 @@ def fleet_tiles(board: Board, points: Sequence[SinglePoint]) -> list[dict[str, o
     fastest = max((counted_speed_tok_per_s(worker, board.settings) for worker in board.fleet.open_workers), default=None)
     share = None if fastest is None or not pulse.speed_tok_per_s else fastest / pulse.speed_tok_per_s
     told, unsaid = _told(board)
+    besides = closed_text(pulse, besides=("maintenance",))
     modelless = _modelless(board)
     return [
         tile(
@@ -100,7 +85,12 @@ def fleet_tiles(board: Board, points: Sequence[SinglePoint]) -> list[dict[str, o
             sub=f"of {count(pulse.listed_workers)} listed" + (f"; {modelless}" if modelless else ""),
             help="Online, outside maintenance, owner not flagged. " + gloss("eligible_worker"),
         ),
-        tile("In maintenance", told, sub=unsaid, help="They take no work of others."),
+        tile(
+            "In maintenance",
+            told,
+            sub="; ".join(part for part in (unsaid, f"besides: {besides}" if besides else "") if part),
+            help="They take no work of others.",
+        ),
         tile(
             "Speed of all",
             speed(pulse.speed_tok_per_s),
@@ -191,7 +181,7 @@ def worker_rows(
 
 
 def _cells(worker: Worker, board: Board, alone: Sequence[str], past: Mapping[str, Any] | None) -> dict[str, grid.Cell]:
-    models = visible(", ".join(worker.models or ()))
+    models = worker.models or ()
     agent = visible(worker.bridge_agent or "")
     return {
         "worker": grid.name_cell(worker.name or "(no name)", sub=_program(agent), whole=shortened(agent, 300)),
@@ -201,18 +191,30 @@ def _cells(worker: Worker, board: Board, alone: Sequence[str], past: Mapping[str
             "sub": _span_text(past, ("slowest_tok_per_s", "fastest_tok_per_s"), speed) if is_measured(worker) else "assumed",
         },
         "size": {
-            "text": count(largest_size_tokens(worker, board.context_tokens)),
+            **_size_text(worker, board.context_tokens),
             "sub": _span_text(past, ("smallest_tokens", "largest_tokens"), count),
         },
         "context": count(worker.max_context_length),
         "threads": count(counted_threads(worker)),
         "models": {
-            "text": shortened(models, 90) or ("not reported" if worker.models is None else "none"),
-            "title": shortened(models, 2_000),
+            "text": names_text(models, 90) or ("not reported" if worker.models is None else "none"),
+            "title": names_text(models, 2_000),
         },
-        "alone": {"text": count(len(alone)), "title": visible(shortened(", ".join(alone), 1_000))},
+        "alone": {"text": count(len(alone)), "title": names_text(alone, 1_000)},
         "present": _present_cell(past),
     }
+
+
+def _size_text(worker: Worker, context_tokens: int) -> dict[str, str]:
+    """Return the largest size that a worker takes at this context; one that takes none is no gap in what is reported."""
+    largest = largest_size_tokens(worker, context_tokens)
+    known = worker.max_length is not None and worker.max_context_length is not None
+    text = largest_free(largest, known=known)
+    return (
+        {"text": text, "title": f"It takes no context of {count(context_tokens)} tokens."}
+        if text == NONE_FREE
+        else {"text": text}
+    )
 
 
 def _program(agent: str) -> str:
@@ -301,7 +303,7 @@ def point_rows(points: Sequence[SinglePoint], ceiling_tokens: int, link: Callabl
             id=f"point {point.model}",
             cells={
                 "model": grid.name_cell(point.model),
-                "worker": {"text": visible(shortened(point.worker.name or "(no name)", 40))},
+                "worker": {"text": shortened_name(visible(point.worker.name or "(no name)"), 40)},
                 "speed": speed(point.now.speed_tok_per_s),
                 "now": allowance(point.now),
                 "without": allowance(point.without),
@@ -345,7 +347,7 @@ def gone_rows(over_range: pl.DataFrame) -> list[grid.Row]:
                     "text": count(row["largest_tokens"]),
                     "sub": _span_text(row, ("smallest_tokens", "largest_tokens"), count),
                 },
-                "models": {"text": shortened(visible(", ".join(row["models"] or [])), 120)},
+                "models": {"text": names_text(row["models"] or [], 120)},
             },
         )
         for row in gone.iter_rows(named=True)

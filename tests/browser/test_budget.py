@@ -103,7 +103,9 @@ def test_a_ledger_is_live(new_app: Callable[..., App], view: View, tmp_path: Pat
         held = tab.page.locator(".grid tr", has_text="gateway-1")
         held.nth(1).wait_for()
         assert held.count() == 2
-        tab.page.locator(".grid tr", has_text="unbounded: 1 of 2 open requests has no output limit").first.wait_for()
+        tab.page.locator(
+            ".grid tr", has_text="unbounded: 1 of 2 open requests has no output limit or declared ceiling"
+        ).first.wait_for()
         for hold in holds:
             assert isinstance(hold, Hold)
             book.settle(hold, TokenUsage(fresh=10_000, output=500))

@@ -102,7 +102,9 @@ class App:
 
     @property
     def warnings(self) -> list[str]:
-        return [str(w.value) for w in self.test.warning]
+        """What is warned of: of a box with several points each by itself."""
+        boxes = [str(w.value) for w in self.test.warning]
+        return [point for box in boxes for point in (box[2:].split("\n- ") if box.startswith("- ") else [box])]
 
     def assert_well(self) -> None:
         assert not self.test.exception, [e.message for e in self.test.exception]

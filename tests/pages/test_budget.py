@@ -295,14 +295,14 @@ def test_a_configured_ledger_is_shown_as_it_stands(app: NewApp, ledger: Path) ->
     assert {w["spent"] for w in windows} == {"$0.0330"}
     assert windows[0]["open"] == "2 of 5"
     assert windows[0]["worst"]["text"].startswith(
-        "unbounded: 1 of 2 open requests has no output limit; the others at most $0.9886"
+        "unbounded: 1 of 2 open requests has no output limit or declared ceiling; the others at most $0.9886"
     )
     assert "sub" not in windows[0]["worst"], "no figure stands beside what has no bound"
     assert windows[0]["labels"]["text"] == "settled $0.0330 (1)"
     holds = [row["cells"] for row in shown.part("budget.holds")["rows"]]
     assert [(h["owner"], h["limit"], h["worst"]) for h in holds] == [
         ("gateway =1+1", "32,000", "$0.9886"),
-        ("gateway =1+1", "none", "unbounded"),
+        ("gateway =1+1", {"text": "none", "sub": "no ceiling declared"}, "unbounded"),
     ]
     assert all(HOSTILE not in text for text in texts(shown, "markdown", "caption"))
     declared = app().open("budget", **SMALL, budget_open="declared")

@@ -22,7 +22,9 @@ def test_the_guide_lists_its_steps_and_all_words(app: NewApp) -> None:
     shown.assert_well()
     assert shown.title == "A workshop in eight steps"
     assert len([label for label in links(shown) if label[0].isdigit()]) == len(STEPS)
-    assert set(shown.rows("guide.glossary")) == {term.word for term in GLOSSARY.values()}
+    listed = list(shown.rows("guide.glossary"))
+    assert set(listed) == {term.word for term in GLOSSARY.values()}
+    assert listed == sorted(listed, key=str.casefold), "a list of words is in the order of the alphabet, whatever their case"
 
 
 @pytest.mark.parametrize("step", range(1, len(STEPS) + 1))

@@ -193,3 +193,25 @@ def test_a_fall_that_is_over_is_told_beside_what_changed_between_the_ends(app: N
     shown.assert_well()
     (told,) = [str(caption.value) for caption in shown.test.caption if str(caption.value).startswith("In between, ")]
     assert "stood lower than at either end: **" in told
+
+
+@pytest.mark.parametrize("page", ["overview", "model", "workers"])
+@pytest.mark.parametrize("year", [1970, 2030, 2199])
+def test_a_range_of_which_the_history_has_nothing_can_be_left(
+    app: NewApp, made_history: MadeHistory, page: str, year: int
+) -> None:
+    shown = app().open(page, **{"source": SOURCE, "from": f"{year}-03-01T00:00Z", "to": f"{year}-03-02T00:00Z"})
+    shown.assert_well()
+    assert "The history has no poll from 1 Mar" in infos(shown)
+    assert f"1 Mar {year} 00:00:00 UTC to 2 Mar {year} 00:00:00 UTC, synthetic" in [str(c.value) for c in shown.test.caption]
+    shown.test.segmented_control(key="shared.range").set_value("24h").run()
+    shown.assert_well()
+    assert "The history has no poll" not in infos(shown)
+    assert "from" not in shown.address
+
+
+@pytest.mark.parametrize("page", ["overview", "model", "workers"])
+def test_where_no_range_would_help_none_is_offered(app: NewApp, page: str) -> None:
+    shown = app().open(page, source=SOURCE)
+    assert "HORDE_POLICY_HISTORY" in infos(shown)
+    assert not [control for control in shown.test.segmented_control if control.key == "shared.range"]

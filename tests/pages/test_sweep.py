@@ -413,17 +413,34 @@ def test_axes_that_the_sweep_lacks_fall_back(app: NewApp) -> None:
     shown = app().open("sweep", x="return_times", y="nothing", show="nothing", sweep="demo", fix=["floor_tokens=9"], trace="gone")
     shown.assert_well()
     assert shown.test.selectbox(key="sweep.x").value == "ceiling_tokens"
-    varied = "ceiling_tokens, floor_tokens, wait_full_s, wait_floor_s"
+    varied = "Ceiling, Floor, Full wait, Floor wait"
     told = [text for text in notices(shown) if text.startswith("The link's ")]
     assert told[:2] == [
         f"The link's x='return_times' is left out: it must be a setting that this sweep varies: {varied}.",
         f"The link's y='nothing' is left out: it must be a setting that this sweep varies: {varied}.",
     ]
-    assert told[2].startswith("The link's show='nothing' is left out: it must be one of refused_share_unfunded, ")
+    assert told[2] == "The link's show='nothing' is left out: it must be one of the 22 figures that can be chosen at Figure."
     assert told[3:] == [
         "The link's fix='floor_tokens=9' is left out: it must hold a setting of neither axis at a value that this sweep tried."
     ]
     assert any("traffic: 'gone' must be one of" in text for text in errors(shown)), "a new sweep of it cannot be started"
+
+
+@pytest.mark.parametrize(
+    ("page", "query", "points"),
+    [
+        ("sweep", {"x": "nothing", "want": "least zzz", "must": "zzz", "held": "900", "under": "7", "point": "0" * 16}, 6),
+        ("replay", {"run": ["floor_tokens=9999", "x=1"], "traffic": "gone", "fleet": "nobody"}, 4),
+    ],
+)
+def test_what_a_link_names_in_vain_is_told_in_one_box(app: NewApp, page: str, query: dict[str, Any], points: int) -> None:
+    shown = app().open(page, **query)
+    shown.assert_well()
+    boxes = [plain(str(box.value)) for box in shown.test.warning]
+    told = [box for box in boxes if box.startswith("- ")]
+    assert len(told) == 1, boxes
+    assert told[0].count("\n- ") + 1 == points, told
+    assert not any("left out" in box.casefold() for box in boxes if box not in told)
 
 
 # --- made-up sweeps: a known best, no difference, few days ---------------------------------------------------------------

@@ -7,12 +7,33 @@ const element = (tag, className, text) => {
   return node
 }
 
+// The letters of a name as a reader counts them: a sign and what is written on it belong together.
+const SEGMENTER = new Intl.Segmenter(undefined, { granularity: "grapheme" })
+const lettersOf = (name) => (/^[ -~]*$/.test(name) ? name.split("") : [...SEGMENTER.segment(name)].map((part) => part.segment))
+
 // What stands behind a name's last slash: where it is too long for its place it is cut in its middle, since its end tells as much
-// as its beginning. Other letters than these may run from right to left, or belong together, and are not taken apart.
+// as its beginning. What runs from right to left, also in part, is not taken apart: its parts would change places.
 const TAIL = 6
+const RIGHT_TO_LEFT = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\u{10800}-\u{10fff}\u{1e800}-\u{1efff}]/u
 const ownOf = (own) => {
   const end = element("span", "end")
-  if (own.length <= 2 * TAIL || !/^[ -~]+$/.test(own)) end.textContent = own
-  else end.append(element("span", "start", own.slice(0, -TAIL)), element("span", "tail", own.slice(-TAIL)))
+  const letters = RIGHT_TO_LEFT.test(own) ? [] : lettersOf(own)
+  if (letters.length <= 2 * TAIL) end.textContent = own
+  else end.append(element("span", "start", letters.slice(0, -TAIL).join("")), element("span", "tail", letters.slice(-TAIL).join("")))
   return end
+}
+
+// A name that wraps: one too long for the lines it has loses its middle, and not its end; on a phone it stands whole (grid.css).
+const MOST = 60
+const FIRST = 30
+const LAST = 22
+const wrappedOf = (name) => {
+  const text = element("span", "clip")
+  const letters = lettersOf(name)
+  if (letters.length <= MOST) text.textContent = name
+  else {
+    text.append(document.createTextNode(letters.slice(0, FIRST).join("")))
+    text.append(element("span", "middle", letters.slice(FIRST, -LAST).join("")), element("span", "last", letters.slice(-LAST).join("")))
+  }
+  return text
 }

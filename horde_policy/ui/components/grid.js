@@ -35,7 +35,7 @@ const shortOf = (size) => ({ 1024: "1k", 2048: "2k", 4096: "4k" })[size] ?? Stri
 // A name whose path gives way before its end does: the end tells models apart.
 const endedOf = (name) => {
   const at = name.lastIndexOf("/") + 1
-  if (at === 0 || at === name.length) return element("span", "clip", name)
+  if (at === 0 || at === name.length) return wrappedOf(name)
   const text = element("span", "clip ends")
   text.append(element("span", "path", name.slice(0, at)), ownOf(name.slice(at)))
   return text
@@ -84,10 +84,10 @@ const toggle = (button, instance) => {
 const fillers = {
   name(cell, value, row, { data }, column) {
     const { text: name, sub, title } = typeof value === "string" ? { text: value } : value
-    const text = column.ends ? endedOf(name) : element("span", "clip", name)
+    const text = column.ends ? endedOf(name) : wrappedOf(name)
     if (opens(row)) {
       const link = element("a")
-      if (column.ends) link.setAttribute("aria-label", name)
+      if (text.childElementCount) link.setAttribute("aria-label", name)
       link.href = addressOf(data.here, data.target, row.query)
       link.append(text)
       cell.append(link)
@@ -152,6 +152,11 @@ const fillers = {
       known = share !== null
     })
     svg.append(shape("path", { d: path, fill: "none", stroke: "currentColor", "stroke-width": 1.5 }))
+    if (!known) {
+      const mark = shape("text", { x: 56, y: 13, "text-anchor": "end", "font-size": 12, fill: "currentColor" })
+      mark.textContent = MARKS.unknown
+      svg.append(mark)
+    }
     cell.append(svg)
   },
   text(cell, value) {

@@ -20,8 +20,8 @@ from horde_policy.views.figures.style import (
     name_axis,
     utc_axis,
 )
-from horde_policy.views.text import count, escape_plotly, shortened, visible
-from horde_policy.views.words import STATES
+from horde_policy.views.text import count, escape_plotly, shortened, shortened_name, visible
+from horde_policy.views.words import STANDINGS, STATES
 
 __all__ = ["Behind", "Mark", "fig_presence", "fig_states", "fig_trend", "presence_alt", "states_alt", "trend_alt"]
 
@@ -246,12 +246,19 @@ def _draw_marks(figure: go.Figure, marks: Sequence[Mark], mode: Mode) -> None:
 # --- presence ---------------------------------------------------------------------------------------------------------------
 
 _LINES: Final = {
-    "open": ("serves everybody", "full", "solid", 7),
-    "maintenance": ("in maintenance", "falling", "dot", 4),
-    "offline": ("offline", "unknown", "dot", 3),
-    "flagged": ("owner flagged", "floor", "dash", 4),
+    "open": (STANDINGS["open"], "full", "solid", 7),
+    "idle": ("no model known", "too_large", "dashdot", 4),
+    "maintenance": (STANDINGS["maintenance"], "falling", "dot", 4),
+    "offline": (STANDINGS["offline"], "unknown", "dot", 3),
+    "flagged": (STANDINGS["flagged"], "floor", "dash", 4),
 }
-"""Standing → its word, as in the table, the state's colour it borrows, its dash and width: it reads without the colour."""
+"""Standing → its word, as in the table, the state's colour it borrows, its dash and width: it reads without the colour.
+
+Who serves and names no model is ``idle``; the history does not tell an empty list from one that was not reported.
+"""
+
+SHORT_STAY = 1 / 200
+"""A stay of less of the range than this gets a mark: its bar would be a pixel or two, and none for a single poll."""
 
 MOST_WORKERS_DRAWN = 60
 
@@ -273,7 +280,7 @@ CHARACTER_PX = 6.5
 def fig_presence(
     periods: pl.DataFrame, order: Sequence[str], names: Sequence[str], end: datetime, gaps: pl.DataFrame, mode: Mode
 ) -> go.Figure:
-    """Return a row a worker with a bar for each stretch of the range in which it was there.
+    """Return a row a worker with a bar for each stretch of the range in which it was there; a very short one has a mark.
 
     Parameters
     ----------
@@ -290,20 +297,40 @@ def fig_presence(
     """
     figure = base_figure(height_px=90 + 19 * max(3, len(order)))
     place = {worker_id: len(order) - number for number, worker_id in enumerate(order)}
-    shown = periods.filter(pl.col("worker_id").is_in(list(order)))
+    shown = periods.filter(pl.col("worker_id").is_in(list(order))).with_columns(
+        pl.when(pl.col("standing").eq("open") & pl.col("models").list.len().eq(0))
+        .then(pl.lit("idle"))
+        .otherwise(pl.col("standing"))
+        .alias("standing")
+    )
+    start = min(shown["from"].to_list(), default=end)
     for standing, (word, state, dash, width) in _LINES.items():
         x: list[datetime | None] = []
         y: list[int | None] = []
+        marks: list[int] = []
         of_it = shown.filter(pl.col("standing") == standing)
-        for worker_id, start, stop in of_it.select("worker_id", "from", "to").iter_rows():
-            x += [_naive(start), _naive(stop or end), None]
+        for worker_id, came, left in of_it.select("worker_id", "from", "to").iter_rows():
+            stop = left or end
+            x += [_naive(came), _naive(stop), None]
             y += [place[worker_id], place[worker_id], None]
+            marks += [width + 1 if stop - came < SHORT_STAY * (end - start) else 0, 0, 0]
         if x:
-            line = {"color": STATE_COLOURS[mode][state], "width": width, "dash": dash}
-            figure.add_scatter(x=x, y=y, mode="lines", name=word, line=line, hovertemplate="%{x|%-d %b %H:%M} UTC<extra></extra>")
+            colour = STATE_COLOURS[mode][state]
+            figure.add_scatter(
+                x=x,
+                y=y,
+                mode="lines+markers" if any(marks) else "lines",
+                name=word,
+                line={"color": colour, "width": width, "dash": dash},
+                marker={"color": colour, "size": marks, "symbol": "square", "opacity": 1, "line": {"width": 0}},
+                cliponaxis=False,
+                hovertemplate="%{x|%-d %b %H:%M} UTC<extra></extra>",
+            )
     _draw_gaps(figure, gaps, mode)
     utc_axis(figure)
-    called = [shortened(visible(name), 28) for name in names]
+    if start < end:  # where there are marks, Plotly would leave room beside them
+        figure.layout.xaxis.range = [_naive(start), _naive(end)]
+    called = [shortened_name(visible(name), 28) for name in names]
     labels = [escape_plotly(name) for name in called]
     figure.layout.margin.l = 14 + round(CHARACTER_PX * max(map(len, called), default=0))
     figure.update_yaxes(tickmode="array", tickvals=[place[i] for i in order], ticktext=labels, range=[0.3, len(order) + 0.7])

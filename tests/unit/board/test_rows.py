@@ -64,7 +64,7 @@ def test_any_model_asks_all_workers_and_all_that_is_listed() -> None:
 def test_the_pulse_sums_the_board() -> None:
     pulse = board_of("snapshot", max_length=512).pulse
     assert pulse.states == {"no_worker": 1, "too_large": 5, "unknown": 0, "full": 4, "falling": 1, "floor": 0}
-    assert (pulse.models, pulse.listed_workers, pulse.open_workers, pulse.maintenance_workers) == (11, 13, 12, 1)
+    assert (pulse.models, pulse.listed_workers, pulse.open_workers, pulse.closed_workers) == (11, 13, 12, {"maintenance": 1})
     assert pulse.speed_tok_per_s == pytest.approx(297.9)
     assert (pulse.listed_tokens, pulse.horde_wide_tokens, pulse.past_minute_tokens) == (4410.0, 4430.0, 0.0)
     assert (pulse.maintenance_mode, pulse.invite_only_mode) == (False, False)

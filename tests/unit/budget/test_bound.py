@@ -69,7 +69,9 @@ def test_the_measured_input_is_what_usually_happens_and_no_bound() -> None:
 def test_unbounded_requests_are_counted_apart() -> None:
     worst = worst_case([held(), held(m=None), held(m=None)], inputs=Declared("1"))
     assert (worst.open, worst.unbounded, worst.stated_pico, worst.bounded) == (3, 2, 418_560 * MICRO, False)
-    assert worst.text() == ("unbounded: 2 of 3 open requests have no output limit; the others at most $0.4186 (declared input)")
+    assert worst.text() == (
+        "unbounded: 2 of 3 open requests have no output limit or declared ceiling; the others at most $0.4186 (declared input)"
+    )
     nothing = worst_case([])
     assert (nothing.open, nothing.stated_pico, nothing.bounded) == (0, 0, True)
 

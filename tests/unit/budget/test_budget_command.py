@@ -133,7 +133,7 @@ def test_status_shows_a_ledger_as_it_stands(store_url: str, capsys: Capture) -> 
     assert found["agrees"]
     [window] = found["budgets"][0]["windows"]
     assert (window["spent_usd"], window["held_usd"], window["open"], window["open_cap"]) == ("0.0375", "0.09144", 1, 9)
-    assert window["worst_case"]["text"] == "unbounded: 1 of 1 open requests has no output limit"
+    assert window["worst_case"]["text"] == "unbounded: 1 of 1 open requests has no output limit or declared ceiling"
     assert window["by_label"]["settled"] == {"requests": 1, "usd": "0.0375"}
     assert [hold["request_id"] for hold in found["open"]] == ["open [red]"]
     text = run_text(capsys, "status", "--ledger", store_url)
@@ -214,7 +214,7 @@ def test_explain_takes_model_route_and_reservation(tmp_path: Path, capsys: Captu
         "/v1beta/models/large:generateContent",
     )
     assert (found["api"], found["unseen"], found["overspend_per_limit"]) == ("gemini", ["cached content"], None)
-    assert found["worst_case"]["certain"]["text"] == "unbounded: 1 of 1 open requests has no output limit"
+    assert found["worst_case"]["certain"]["text"] == "unbounded: 1 of 1 open requests has no output limit or declared ceiling"
     text = run_text(capsys, "explain", body, "--prices", PRICES, "--model", "large")
     assert "not in the input estimate: cached content" in text
     assert "without a count of requests: no bound" in text

@@ -69,7 +69,7 @@ def test_case_3_reserving_all_of_it_fits_ten_and_the_default_eighty_one(ledger: 
 def test_case_4_no_output_limit_is_unbounded_unless_a_ceiling_is_declared() -> None:
     worst = worst_case([held(m=None)], inputs=exact(1))
     assert (worst.unbounded, worst.bounded, worst.stated_pico) == (1, False, 0)
-    assert worst.text() == "unbounded: 1 of 1 open requests has no output limit"
+    assert worst.text() == "unbounded: 1 of 1 open requests has no output limit or declared ceiling"
     declared = worst_case([held(m=None, at=price(ceiling=128_000))], inputs=exact(1))
     assert (declared.unbounded, declared.stated_pico) == (0, usd("1.85856"))
 

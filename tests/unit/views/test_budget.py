@@ -28,7 +28,7 @@ from horde_policy.settings import AllowanceSettings
 from horde_policy.views import budget_words as words
 from horde_policy.views.budget_exports import BudgetStamp, LedgerStamp, in_dollars, moments_csv, run_parquet, settings_csv
 from horde_policy.views.budget_inputs import AGENT_SIZES, from_file, from_trace, limit_of, priced_model
-from horde_policy.views.budget_ledger import audit_sentence, look_sentence, window_rows
+from horde_policy.views.budget_ledger import audit_sentence, hold_rows, look_sentence, window_rows
 from horde_policy.views.budget_state import ASKS, INPUTS, WINDOWS, BudgetState, limit_from_text, parse_budget_state
 from horde_policy.views.figures import budget as figures
 from horde_policy.views.state import parse_view_state
@@ -190,7 +190,10 @@ def test_the_headline_says_what_was_really_overspent_and_what_has_no_bound(repla
     )
     assert words.headline(row).endswith(f"the worst case was {money_text(row['worst_over_pico'])} over the limit")
     over = words.headline({**row, "overspend_pico": 5 * 10**11, "unbounded": 3})
-    assert "$0.5000 was spent beyond the limit, the worst case was unbounded (3 without an output limit)" in over
+    assert (
+        "$0.5000 was spent beyond the limit, the worst case was unbounded (3 without an output limit or a declared ceiling)"
+        in over
+    )
     assert words.unpriced_note(replay) == ""
     none = replay_budget(GIVEN.frame.with_columns(model=pl.lit("nobody's")), PRICES, LIMIT)
     assert words.unpriced_note(none).startswith("300 requests have no price")
@@ -320,3 +323,26 @@ def test_a_ledger_in_words() -> None:
     assert audit_sentence(Audit(windows=(), oldest=None, open=0, expired=0, disputes=2)).endswith(
         "; 2 settlements were refused, since other figures were there first"
     )
+
+
+def test_an_open_request_without_a_limit_says_what_bounds_it_all_the_same(tmp_path: Path) -> None:
+    now = datetime(2026, 11, 30, 12, tzinfo=UTC)
+    path = tmp_path / "ledger.db"
+    make_demo_ledger(path, PRICES, now)
+    ledger = Ledger(path, create=False, clock=FixedClock(now))
+    look = ledger.look()
+    ledger.close()
+    seen = set()
+    for hold, row in zip(look.holds, hold_rows(look, Certain()), strict=True):
+        r, limit, worst = hold.reservation, row.cells["limit"], row.cells["worst"]
+        assert (worst == "unbounded") is (r.ceiling_tokens is None)
+        if r.limit_tokens is not None:
+            assert isinstance(limit, str)
+            continue
+        assert isinstance(limit, dict)
+        assert limit["text"] == "none"
+        assert limit["sub"] == ("no ceiling declared" if r.ceiling_tokens is None else f"ceiling {r.ceiling_tokens:,}")
+        seen.add(r.ceiling_tokens is None)
+    assert seen, "the demo's ledger has a request without a limit"
+    for text in (words.RULES["B8"], (ROOT / "docs" / "limits.md").read_text(encoding="utf-8")):
+        assert "max_output_tokens" in text

@@ -5,8 +5,11 @@ from collections.abc import Iterator
 
 import pytest
 
+from horde_policy.policy.decision import rule_outcome
+from horde_policy.policy.request import Request
 from horde_policy.views.figures.style import OUTCOMES
-from horde_policy.views.words import GLOSSARY, STATES
+from horde_policy.views.replay_words import RUN_COLUMNS
+from horde_policy.views.words import GLOSSARY, STATES, gloss
 from tests.documentation import ROOT
 
 WORDS = [word.casefold() for term in GLOSSARY.values() for word in (term.word, *term.also, *(label for label, _ in term.beside))]
@@ -101,3 +104,15 @@ def test_a_definition_is_one_short_sentence_or_two(key: str) -> None:
     text = GLOSSARY[key].text
     assert text.endswith(".")
     assert 20 <= len(text) <= 220
+
+
+@pytest.mark.parametrize("outcome", ["funded", "downgraded", "refused"])
+def test_replay_calls_an_outcome_what_the_glossary_does(outcome: str) -> None:
+    assert [column.help for column in RUN_COLUMNS if column.key == outcome] == [gloss(outcome)]
+
+
+def test_no_worker_is_the_floor_and_no_refusal_of_its_own() -> None:
+    for max_length, outcome in ((512, "free"), (513, "refused")):
+        assert rule_outcome(Request(models=(), max_length=max_length), 512, any_eligible=False)[0] == outcome
+    assert rule_outcome(Request(models=(), max_length=513, can_pay=True), 512, any_eligible=False)[0] == "funded"
+    assert "the floor where no worker is eligible" in GLOSSARY["refused"].text

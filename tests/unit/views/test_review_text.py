@@ -27,6 +27,7 @@ from horde_policy.views.finding_text import (
     point_refuted_text,
     point_warning,
 )
+from horde_policy.views.review_words import bounds_text
 from tests.unit.review.made import decision, decisions, histogram, waits
 from tests.unit.review.weeks import made_week
 
@@ -95,6 +96,16 @@ def test_a_tried_change_names_the_condition_that_counts_do_not_tell(some_weeks: 
     for text in (finding_text(finding) for finding in found):
         assert any("slow workers are allowed" in detail for detail in text.details)
         assert text.interval.startswith("bounds: ") or "where slow workers are allowed" in text.interval
+
+
+def test_what_a_change_frees_of_all_sizes_stands_in_its_sentence(some_weeks: list[Week]) -> None:
+    found = [finding for week in some_weeks for finding in week.findings if finding.code == "would_gain"]
+    more = [finding.figures["in_all"] != finding.figures["gained"] for finding in found]
+    assert set(more) == {True, False}
+    for finding, differs in zip(found, more, strict=True):
+        text = finding_text(finding)
+        assert text.sentence.endswith(f", and {bounds_text(finding.figures['in_all'])} of all sizes.") is differs
+        assert not any("in all" in detail for detail in text.details), "and not a second time"
 
 
 def test_every_word_for_machines_has_one_for_people(some_weeks: list[Week]) -> None:

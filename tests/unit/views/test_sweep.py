@@ -46,7 +46,7 @@ from horde_policy.views.sweep_link import replay_query, why_not
 from horde_policy.views.sweep_results import blocks_of, default_axes, heat_of, levels_of, named_points
 from horde_policy.views.sweep_state import DEFAULT_GRID, SWEEP_NAMES, SweepAsked, parse_sweep_asked
 from horde_policy.views.sweep_tables import front_words, points_key, rests_on
-from horde_policy.views.sweep_words import figure_words
+from horde_policy.views.sweep_words import difference_words, effect_words, figure_words, with_bounds
 from tests.unit.sweep.made import made_frame
 
 REFUSED, WAIT = METRICS["refused_share_unfunded"], METRICS["p90_wait_registered_s"]
@@ -495,3 +495,20 @@ def test_the_guide_to_sweeps_says_what_can_be_read() -> None:
     assert [str(parse_constraint(line)) for line in sentences.strip().splitlines()] == [
         "p90 wait of registered ≤ 120 s", "expired share < 5 %", "tokens given free ≤ 110 % of baseline",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("metric", ["refused_share", "p90_wait_registered_s", "free_tokens_per_day"])
+@given(value=st.floats(0.0, 1.0), half=st.floats(0.0, 1.0), scale=st.sampled_from([0.001, 0.1, 1.0, 300.0]))
+def test_the_ends_of_a_range_have_the_digits_of_its_value(metric: str, value: float, half: float, scale: float) -> None:
+    scale = min(scale, 1.0) if metric == "refused_share" else scale
+    value, half = value * scale, half * scale
+    low, high = max(0.0, value - half), value + half
+    for text in (
+        with_bounds(metric, value, low, high),
+        difference_words(metric, value, half, 1e9, 1e9),
+        difference_words(metric, -value, half, 0.0, 1e9),
+        effect_words(metric, value, half),
+    ):
+        digits = {len(decimals) for decimals in re.findall(r"\d(?:\.(\d+))?(?![\d.,])", text)}
+        assert len(digits) == 1, text
+        assert not re.search(r"[−+]0(\.0+)?(?!\.?\d)", text), "what is nothing has no sign"

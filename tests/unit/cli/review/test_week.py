@@ -1,8 +1,12 @@
 import re
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from horde_policy.review.loading import load_exports
+from horde_policy.review.ranges import TimeRange
+from horde_policy.views.review_headlines import nothing_in_range
 from tests.unit.cli.review.running import answer, output, refused
 
 
@@ -74,3 +78,22 @@ def test_bad_input_is_refused(
     message: str,
 ) -> None:
     assert message in refused(capsys, "week", str(week_file), *arguments)
+
+
+def test_a_range_without_a_count_is_told_as_the_page_tells_it(
+    capsys: pytest.CaptureFixture[str], week_file: Path, tmp_path: Path
+) -> None:
+    said = nothing_in_range(
+        load_exports([week_file]), load_exports([week_file], span=TimeRange(datetime(2030, 1, 1, tzinfo=UTC)))
+    )
+    assert said is not None
+    for command in ("week", "decisions"):
+        text = output(capsys, command, str(week_file), "--from", "2030-01-01")
+        assert said in text
+        assert "hold no decisions" not in text, "they hold some, of another range"
+    document = answer(capsys, "week", str(week_file), "--from", "2030-01-01")
+    assert (document["nothing_in_range"], document["findings"]) == (said, [])
+    assert answer(capsys, "week", str(week_file))["nothing_in_range"] is None
+    out = tmp_path / "report.html"
+    assert said.rstrip(".") in refused(capsys, "week", str(week_file), "--from", "2030-01-01", "--out", str(out))
+    assert not out.exists()
