@@ -402,7 +402,7 @@ def fig_open(moments: pl.DataFrame, settings: Mapping[str, str], *, dated: bool,
     """
     figure = base_figure(height_px=94 + OPEN_ROW_PX * max(1, len(settings)))
     shown = moments.filter(pl.col("setting").is_in(list(settings)))
-    most = max(1, shown["open"].max() or 0)  # type: ignore[type-var]
+    most = max([1, *shown["open"].to_list()])
     own = figure.layout.yaxis.to_plotly_json()
     for place, (setting, name) in enumerate(settings.items()):
         points = shown.filter(pl.col("setting") == setting).sort("at")
