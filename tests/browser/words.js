@@ -1,7 +1,8 @@
 () => {
-  // The words of the figures shown that lie on one another, or that end beyond the edge of their figure. Words that slant alike are
-  // compared along their slant: the boxes around slanted words overlap where the words do not.
+  // The words of the figures shown that lie on one another, that end beyond the edge of their figure, or that are set too small to
+  // be read. Words that slant alike are compared along their slant: the boxes around slanted words overlap where the words do not.
   const LEEWAY_PX = 2
+  const LEAST_PX = 9
   const slantOf = (text) => { const { a, b } = text.getScreenCTM(); return Math.atan2(b, a) }
   const boxOf = (text, slant) => {
     const { x, y, width, height } = text.getBBox()
@@ -20,6 +21,9 @@
     words.forEach((word, at) => {
       const [said, slant, box] = [word.textContent.trim(), slantOf(word), boxOf(word, 0)]
       const out = Math.max(edge.left - box.left, box.right - edge.right, edge.top - box.top, box.bottom - edge.bottom)
+      const { a, b } = word.getScreenCTM()
+      const size = parseFloat(getComputedStyle(word).fontSize) * Math.hypot(a, b)
+      if (size < LEAST_PX - 0.1) told.push(`${name}: "${said}" is ${size.toFixed(1)} px small`)
       if (out > LEEWAY_PX) told.push(`${name}: "${said}" ends ${Math.round(out)} px beyond the figure`)
       for (const other of words.slice(at + 1)) {
         const frame = Math.abs(slant - slantOf(other)) < 0.01 ? slant : 0

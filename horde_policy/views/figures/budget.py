@@ -223,7 +223,7 @@ def outcomes_alt(rows: Rows) -> str:
 def fig_outcomes(summary: pl.DataFrame, mode: Mode) -> go.Figure:
     """Return each setting's requests by outcome as one bar, with the share of the budget that was used at its end."""
     rows = summary.to_dicts()
-    figure = base_figure(height_px=110 + 27 * len(rows))
+    figure = base_figure(height_px=110 + 30 * len(rows))
     places, names = _places(rows), [setting_name(row) for row in rows]
     parts = [*PARTS, *([("refused_unpriced", "no price", "")] if any(row["refused_unpriced"] for row in rows) else [])]
     fills = OUTCOMES[mode] | {"early": EARLY[mode], "": FAINT[mode]}
