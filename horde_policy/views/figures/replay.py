@@ -210,6 +210,7 @@ def fig_waits(runs: Runs, *, requester: str | None, outcome: str | None, mode: M
             label.xanchor = "right"  # near the edge it would be cut off
     figure.update_layout(margin={"t": 24 + MARK_ROW_PX * max(1, len(marks) - 1), "r": 20})  # the last label stands over the end
     legend_below(figure)
+    figure.layout.margin.b += 4  # Plotly keeps more distance where no margin is small
     figure.update_xaxes(title={"text": "queue wait (s)"}, range=[0, BIN_S * LAST_BIN])
     share_axis(figure.layout.yaxis, "share of the admitted started within it", [0, 103])
     return figure
