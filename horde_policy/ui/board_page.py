@@ -7,6 +7,7 @@ import streamlit as st
 from horde_policy.board.rows import BOARD_ROWS
 from horde_policy.ui import address, components, controls, history, past_page
 from horde_policy.ui.first_minute import show_offers
+from horde_policy.ui.headline import show_headline
 from horde_policy.ui.page import Opened, show_problems
 from horde_policy.ui.tables import show_grid
 from horde_policy.ui.way_out import leave_or_enter
@@ -45,7 +46,7 @@ def show_overview(opened: Opened, past: history.Past | history.Missing) -> None:
     introduction = overview_words.rule_sentence(board.settings)
     if not state.step:
         st.markdown(introduction)
-    st.title(overview_words.headline(board), anchor=False)
+    show_headline(overview_words.headline(board))
     words = " ".join([*([introduction] if state.step else []), *overview_words.explanations(board)])
     above, board_itself = st.container(), st.container()
     with st.container() if state.step else above:

@@ -133,10 +133,13 @@ def show_figures(opened: Opened, result: Replayed) -> None:
             alt=figures.money_alt(moments, chosen, replay.limit_pico),
             key="budget.money",
         )
-        for title, column in (("Worst case beyond what is held (W)", "bound_pico"), ("Open holds over time", "open")):
+        for title, column, fig in (
+            ("Worst case beyond what is held (W)", "bound_pico", figures.fig_bound),
+            ("Open holds over time", "open", figures.fig_open),
+        ):
             st.header(title, anchor=False)
             show_figure(
-                figures.fig_over_time(moments, shown, column, dated=dated, mode=mode),
+                fig(moments, shown, dated=dated, mode=mode),
                 alt=figures.over_time_alt(moments, shown, column),
                 key=f"budget.{column}",
             )

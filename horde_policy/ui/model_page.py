@@ -8,6 +8,7 @@ from horde_policy.board.detail import ModelDetail
 from horde_policy.board.moves import way_back
 from horde_policy.ui import address, components
 from horde_policy.ui.charts import show_figure, theme_mode
+from horde_policy.ui.headline import show_headline
 from horde_policy.ui.page import Opened, folded
 from horde_policy.ui.tables import show_grid
 from horde_policy.ui.what_if import Outcome
@@ -51,7 +52,7 @@ def choose_models(state: ViewState, names: Sequence[str]) -> None:
 
 def show_title(opened: Opened, detail: ModelDetail, found: Outcome | None) -> None:
     """Show the page's answer, and under it what comes of what is tried, so that nobody takes the one for the other."""
-    st.title(model.answer(detail, opened.board.settings), anchor=False)
+    show_headline(model.answer(detail, opened.board.settings))
     if found is not None:
         st.text(f"Tried, below: {found.sentence}")
 

@@ -14,7 +14,7 @@ from horde_policy.views.report import report_html
 from horde_policy.views.review_exports import file_name, stamp_of
 from horde_policy.views.review_headlines import nothing_in_range
 from horde_policy.views.review_state import parse_review_state
-from horde_policy.views.text import escape_markdown
+from horde_policy.views.text import escape_markdown, unbroken
 
 __all__ = ["reviewed", "show_changes", "show_findings", "show_questions", "show_report", "stop_without_counts"]
 
@@ -96,14 +96,14 @@ def show_findings(opened: Opened, week: Week) -> None:
 def _show_finding(opened: Opened, finding: Finding) -> None:
     text = finding_text(finding)
     chip = f":{COLOURS[finding.severity]}-badge[{ICONS[finding.severity]} {text.severity}]"
-    told = f"{chip} **{escape_markdown(text.sentence)}**"
+    told = unbroken(f"{chip} **{escape_markdown(text.sentence)}**")
     with st.expander(told) if text.beside or text.details else st.container(border=True):
         if not text.beside and not text.details:
             st.markdown(told)
         if text.beside:
-            st.caption(escape_markdown(text.beside))
+            st.caption(unbroken(escape_markdown(text.beside)))
         if text.details:
-            st.markdown("\n".join(f"- {escape_markdown(detail)}" for detail in text.details))
+            st.markdown("\n".join(f"- {unbroken(escape_markdown(detail))}" for detail in text.details))
     if finding.target.page != "week":
         link_to(finding.target.page, text.link.capitalize(), _query(opened, finding), icon=":material/arrow_forward:")
 

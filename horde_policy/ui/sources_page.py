@@ -5,6 +5,7 @@ from datetime import datetime
 import streamlit as st
 
 from horde_policy.ui import address, history, live, uploads
+from horde_policy.ui.headline import show_headline
 from horde_policy.ui.other_sources import other_sources
 from horde_policy.ui.tables import show_grid
 from horde_policy.views import sources
@@ -42,7 +43,7 @@ def show_sources(state: ViewState) -> None:
 def _draw_sources(state: ViewState) -> None:
     """Show every configured source; opening a row chooses it. One that was never chosen was never asked."""
     found, now = figures()
-    st.title(sources.headline(found), anchor=False)
+    show_headline(sources.headline(found))
     show_grid(
         sources.SOURCE_COLUMNS,
         sources.source_rows(found, now, address.links(state).within),

@@ -7,12 +7,22 @@ from typing import Final
 
 from horde_policy.views.state import ViewState
 
-__all__ = ["BEAMER", "BOARD", "CHOOSERS_PX", "PHONE", "ROOM", "WALL", "style_of"]
+__all__ = ["BEAMER", "BOARD", "CHOOSERS_PX", "FITTED", "ROOM", "WALL", "style_of"]
 
-PHONE = """<style>
+FITTED = """<style>
 [data-testid="stButtonGroup"] [role="toolbar"] { flex-wrap: wrap; overflow: visible; }
+[data-testid="stColumn"] { min-width: min(100%, 9rem); }
+[data-testid="stColumn"]:has([data-testid="stMultiSelect"]) { min-width: min(100%, 16rem); }
+[data-testid="stHorizontalBlock"]:has(> [data-testid="stColumn"] [data-testid="stPlotlyChart"]) > [data-testid="stColumn"] {
+  min-width: clamp(0px, (54rem - 100%) * 999, 100%); }
+:is(.st-key-week-gains, .st-key-sweep-heat) { max-width: 44rem; }
+[data-testid="stHorizontalBlock"]:has([class*="st-key-decisions-grid"]) { max-width: 76rem; }
 </style>"""
-"""Streamlit lets a row of choices run out of a narrow screen, to be scrolled sideways; here it goes on in a second row."""
+"""Streamlit lets a row of choices run out of a narrow screen, to be scrolled sideways; here it goes on in a second row.
+
+It stacks columns by the width of the window, of which the side bar takes a part; here they go by the room of their own row:
+fields go on in a second row, and figures stand one above the other as soon as the row is narrower than 54 rem. Squares that lie
+far apart are no map, so on a wide screen theirs stop growing."""
 
 BOARD = """<style>
 [data-testid="stMainBlockContainer"] [data-testid="stVerticalBlock"] { gap: 0.5rem; }
@@ -86,10 +96,10 @@ html {{ font-size: clamp(14px, 1.1vw, 21px); }}
 def style_of(page: str, state: ViewState) -> str:
     """Return the style of a page beside the one of all pages.
 
-    >>> style_of("guide", ViewState()) == PHONE + BEAMER, style_of("week", ViewState(step=5)) == PHONE + ROOM
+    >>> style_of("guide", ViewState()) == FITTED + BEAMER, style_of("week", ViewState(step=5)) == FITTED + ROOM
     (True, True)
     """
     if state.wall:
         return WALL
     own = {"guide": BEAMER, "overview": BOARD}.get(page, "")
-    return PHONE + own + (ROOM if state.step and page != "guide" else "")
+    return FITTED + own + (ROOM if state.step and page != "guide" else "")

@@ -137,7 +137,8 @@ def _front(result: Result) -> None:
     x, y = _pair(result)
     figure = maps.fig_front(result.judgement, x, y, result.names, point=result.point, mode=theme_mode())
     show_figure(figure, alt=maps.front_alt(result.judgement, x, y), key="sweep.front", on_mark=lambda mark: _open(mark[0]))
-    st.caption(sweep_tables.front_words(result.judgement, maps.front_dots(result.judgement, x, y)))
+    dots = maps.front_dots(result.judgement, x, y)
+    st.caption(sweep_tables.front_words(result.judgement, dots, whiskers=maps.has_whiskers(figure)))
 
 
 # --- the settings looked at ----------------------------------------------------------------------------------------------

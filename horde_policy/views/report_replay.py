@@ -40,7 +40,7 @@ from horde_policy.views.replay_words import (
     unfinished_rows,
     wait_rows,
 )
-from horde_policy.views.text import escape_html, instant
+from horde_policy.views.text import escape_html, instant, unbroken
 
 __all__ = ["replay_report"]
 
@@ -98,7 +98,7 @@ def replay_report(
         f'<html lang="en"><head><meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="{POLICY}">',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
         f"<title>{escape_html(title)}</title><style>{STYLE}</style></head><body>",
-        f"<h1>{escape_html(title)}</h1>",
+        f"<h1>{escape_html(unbroken(title))}</h1>",
         f'<p class="note">{escape_html(INTRODUCTION.split(". The baseline")[0])}. Made {escape_html(instant(made_at))}.</p>',
         _list(inputs_words(stamp.traffic, stamp.fleet)),
         "<h2>The runs</h2>",

@@ -81,8 +81,8 @@ def headline(proposal: Proposal | None) -> str:
     return "No settings that were tried meet the constraints" if proposal is None else proposal_words.headline(proposal)
 
 
-def front_words(judgement: Judgement, dots: int) -> str:
-    """Return what the figure of the front shows: how many settings are on it, in how many dots, and what its whiskers are."""
+def front_words(judgement: Judgement, dots: int, *, whiskers: bool) -> str:
+    """Return what the figure of the front shows: how many settings are on it, in how many dots, what its whiskers are, if any."""
     on_front = int(judgement.points["front"].sum())
     shared = (
         f", in {count_of(dots, 'dot')}: the number beside a dot says how many settings share it, equal or too close to tell apart"
@@ -91,8 +91,8 @@ def front_words(judgement: Judgement, dots: int) -> str:
     )
     return (
         f"{count(on_front)} of {count_of(judgement.points.height, 'setting')} are on the front{shared}. Of those that meet the "
-        "constraints, none is better in one objective without being worse in another. Whiskers: the 95 % interval of the "
-        "difference from the settings in force."
+        "constraints, none is better in one objective without being worse in another."
+        + (" Whiskers: the 95 % interval of the difference from the settings in force." if whiskers else "")
     )
 
 

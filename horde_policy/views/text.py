@@ -328,7 +328,7 @@ def range_text(low: float | None, high: float | None) -> str:
     return one_or_range(tokens(low), tokens(high))
 
 
-_VALUE = re.compile(r"(?<=\d) (?=(?:s|min|h|d|k|M|G|%|UTC)\b|%)|(?<=\d h) (?=\d)|(?<=\d d) (?=\d)|(?<=[<≥≤]) (?=\d)")
+_VALUE = re.compile(r"(?<=\d) (?=(?:s|min|h|d|k|M|G|tok|UTC)\b|%)|(?<=\d h) (?=\d)|(?<=\d d) (?=\d)|(?<=[<≥≤]) (?=\d)")
 
 
 def unbroken(text: str) -> str:

@@ -8,6 +8,7 @@ from horde_policy.ui.budget_calculator import show_calculator
 from horde_policy.ui.budget_controls import show_choices
 from horde_policy.ui.budget_desk import budget_desk
 from horde_policy.ui.budget_ledger import show_ledger
+from horde_policy.ui.headline import show_headline
 from horde_policy.views.budget_words import INTRODUCTION
 
 opened = budget_page.open_budget()
@@ -18,7 +19,7 @@ show_choices(opened.state, budget_desk(), opened.table, opened.automatic)
 result = budget_page.replay(opened)
 with answer:
     budget_page.show_source(opened, result)
-    st.title(budget_page.title_of(opened, result), anchor=False)
+    show_headline(budget_page.title_of(opened, result))
     st.caption(INTRODUCTION)
 if result is not None:
     budget_page.show_inputs(opened, result)

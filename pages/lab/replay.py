@@ -3,6 +3,7 @@
 import streamlit as st
 
 from horde_policy.ui import replay_page
+from horde_policy.ui.headline import show_headline
 from horde_policy.ui.replay_controls import show_choices
 from horde_policy.ui.replay_settings import show_settings
 from horde_policy.views.replay_words import INTRODUCTION, headline
@@ -16,7 +17,7 @@ replay_page.show_notes(opened)
 result = replay_page.replayed(opened)
 with answer:
     replay_page.show_left_out(opened, result)
-    st.title("Replay" if result is None else headline(result.scores, result.changes), anchor=False)
+    show_headline("Replay" if result is None else headline(result.scores, result.changes))
     st.caption(INTRODUCTION)
 if result is not None:
     replay_page.show_runs(result)

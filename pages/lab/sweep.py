@@ -3,6 +3,7 @@
 import streamlit as st
 
 from horde_policy.ui import sweep_figures, sweep_page
+from horde_policy.ui.headline import show_headline
 from horde_policy.views.sweep_tables import INTRODUCTION, headline
 
 answer = st.container()
@@ -11,7 +12,7 @@ sweep_page.show_controls(opened)
 result = sweep_page.result_of(opened)
 with answer:
     sweep_page.show_source(opened, result)
-    st.title("Sweep" if result is None else headline(result.proposal), anchor=False)
+    show_headline("Sweep" if result is None else headline(result.proposal))
     st.caption(INTRODUCTION)
 if result is not None:
     sweep_page.show_answer(result)

@@ -3,11 +3,12 @@
 import streamlit as st
 
 from horde_policy.ui import review_waits, shell
+from horde_policy.ui.headline import show_headline
 from horde_policy.ui.review_page import open_review, show_data, show_looked_at
 from horde_policy.views.review_headlines import waits_headline
 
 opened = open_review()
-st.title(waits_headline(opened.exported, opened.settings), anchor=False)
+show_headline(waits_headline(opened.exported, opened.settings))
 show_looked_at(opened, only=("requester",))
 # What a step of the workshop is about stands first, so that the room sees it.
 first = st.container()

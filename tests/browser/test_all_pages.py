@@ -24,8 +24,11 @@ View = Callable[..., Viewer]
 OUTPUT = ROOT / "output" / "pages"
 AUDIT = (Path(__file__).parent / "audit.js").read_text(encoding="utf-8")
 FIRST_DRAWN = Path(__file__).parent / "first_drawn.js"
+WORDS = (Path(__file__).parent / "words.js").read_text(encoding="utf-8")
 PAGES = {page.url: page.title for page in pages_of_the_app()}
 WIDE, PHONE = {"width": 1280, "height": 720}, {"width": 390, "height": 844}
+SHOWN_WITH_THE_SIDE_BAR = {"width": 820, "height": 900}
+"""The side bar takes a part of the width, and Streamlit stacks columns by the whole of it."""
 PATIENCE_S = 20.0
 STEPS_OF_TAB = 14
 OWN: dict[str, dict[str, str]] = {"model": {"m": "koboldcpp/Fernery-24B-v1.1"}, "replay": {"copies": "2", "run": "none"}}
@@ -105,6 +108,23 @@ def test_every_page_of_the_demo_can_be_read_reached_and_held_in_a_hand(demo: App
         if (over := wide_on_a_phone(viewer)) > 1:
             wrong.setdefault(page, {})["wide on a phone"] = over
         viewer.page.screenshot(path=OUTPUT / f"{page}-{theme}-demo-phone.png")
+        viewer.page.set_viewport_size(WIDE)  # type: ignore[arg-type]
+    assert wrong == {}, json.dumps(wrong, indent=1, ensure_ascii=False)
+
+
+def test_no_word_of_a_figure_lies_on_another_or_is_cut_at_any_width(demo: App, view: View) -> None:
+    viewer = view(demo)
+    wrong: dict[str, list[str]] = {}
+    for number, page in enumerate(PAGES):
+        visit(viewer, page, OWN.get(page, {}), first=number == 0)
+        for size in (WIDE, SHOWN_WITH_THE_SIDE_BAR, PHONE):
+            viewer.page.set_viewport_size(size)  # type: ignore[arg-type]
+            until = time.monotonic() + PATIENCE_S
+            viewer.page.wait_for_timeout(500)  # a figure is drawn anew once the width has stood for a moment
+            while (told := viewer.page.evaluate(WORDS)) and time.monotonic() < until:
+                viewer.page.wait_for_timeout(200)
+            if told:
+                wrong[f"{page} at {size['width']} px"] = told
         viewer.page.set_viewport_size(WIDE)  # type: ignore[arg-type]
     assert wrong == {}, json.dumps(wrong, indent=1, ensure_ascii=False)
 

@@ -262,6 +262,11 @@ def test_a_long_name_on_the_wall_is_cut_within_and_whole_on_hover(demo: App, vie
     row = tab.page.locator(".wall .name", has_text="Fernery-24B-v1.1").first
     row.wait_for()
     cut = "node => node.scrollWidth > node.clientWidth + 1"
+    paths = tab.page.locator(".wall .path")
+    assert paths.count() >= 18
+    assert paths.evaluate_all(f"nodes => nodes.filter({cut}).map(node => node.textContent)") == [], (
+        "no room is left unused beside one"
+    )
     assert row.get_attribute("title") == "koboldcpp/Fernery-24B-v1.1"
     row.evaluate("node => { node.style.width = '10.5em' }")
     assert row.locator(".path").evaluate(cut), "the path gives way"

@@ -10,6 +10,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from horde_policy.budget import Ask, Hold, Ledger, Limit, TokenUsage, load_prices, reserve_cost
+from horde_policy.views.text import unbroken
 from tests.browser.conftest import ROOT, App, Viewer, until_true
 
 pytestmark = pytest.mark.browser
@@ -34,11 +35,8 @@ def saved(page: Page, label: str, folder: Path) -> Path:
 
 def test_the_demo_shows_the_trade_off_and_files_say_where_they_are_from(demo: App, view: View, tmp_path: Path) -> None:
     tab = shown(view(demo).open("budget"))
-    assert (
-        tab.page.locator("h1")
-        .inner_text()
-        .startswith("Reserving 4,096 tokens refuses 7.4 % of the requests early and 45.9 % at the limit")
-    )
+    told = unbroken("Reserving 4,096 tokens refuses 7.4 % of the requests early and 45.9 % at the limit")
+    assert tab.page.locator("h1").inner_text().startswith(told)
     tab.page.locator('[data-testid="stPlotlyChart"]').nth(4).wait_for()
     assert tab.page.locator('[data-testid="stPlotlyChart"]').count() == 5
     until_true(tab.page, "document.querySelectorAll('.js-plotly-plot .main-svg').length >= 10")

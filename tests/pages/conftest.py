@@ -98,7 +98,7 @@ class App:
 
     @property
     def title(self) -> str:
-        return str(self.test.title[0].value)
+        return str(self.test.title[0].value).replace("\N{NO-BREAK SPACE}", " ")
 
     @property
     def warnings(self) -> list[str]:

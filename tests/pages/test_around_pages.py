@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from horde_policy.views.text import unbroken
 from tests.pages.conftest import FILES, App
 
 NewApp = Callable[[], App]
@@ -37,6 +38,14 @@ def test_every_page_says_what_its_figures_are_of_and_has_the_controls_that_chang
         assert '"bdata"' not in chart.proto.spec, "packed arrays are computed twice"
         axes = {name: axis for name, axis in layout.items() if re.fullmatch(r"[xy]axis\d*", name)}
         assert [name for name, axis in axes.items() if not axis.get("separatethousands")] == [], "numbers on axes as everywhere"
+
+
+@pytest.mark.parametrize("page", sorted(FILES))
+def test_no_line_of_a_title_or_a_finding_ends_within_a_figure(app: NewApp, page: str) -> None:
+    shown = app().open(page)
+    told = [str(title.value) for title in shown.test.title] + [box.label for box in shown.test.expander if "-badge[" in box.label]
+    assert told
+    assert [text for text in told if unbroken(text) != text] == []
 
 
 @pytest.mark.parametrize("page", ["overview", "model", "week", "decisions", "waits", "sweep"])

@@ -37,3 +37,15 @@ const wrappedOf = (name) => {
   }
   return text
 }
+
+// The bar of an allowance: solid as far as it holds at worst, hatched from there to the named one, empty where none is known.
+const trackOf = (named, worst) => {
+  const track = element("div", named === null ? "track none" : "track")
+  for (const [className, share] of [["range", named], ["", worst]]) {
+    if (share === null) continue
+    const bar = element("i", className)
+    bar.style.width = `${100 * share}%`
+    track.append(bar)
+  }
+  return track
+}

@@ -106,14 +106,7 @@ const fillers = {
   },
   allowance(cell, value) {
     const node = element("div", `allowance ${value.state}`)
-    const track = element("div", value.fill === null ? "track none" : "track")
-    for (const [className, share] of [["range", value.fill], ["", value.worst]]) {
-      if (share === null) continue
-      const bar = element("i", className)
-      bar.style.width = `${100 * share}%`
-      track.append(bar)
-    }
-    node.append(element("b", null, value.text), track)
+    node.append(element("b", null, value.text), trackOf(value.fill, value.worst))
     if (value.sub) node.append(element("span", "sub", value.sub))
     cell.append(node)
   },

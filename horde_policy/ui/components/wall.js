@@ -49,14 +49,7 @@ const lineOf = (row, data) => {
   cells[1].append(element("i", "mark"), document.createTextNode(label))
   cells[1].title = row.why || label
   const free = element("div", "free")
-  const track = element("div", "track")
-  for (const [className, share] of [["range", row.fill], ["", row.worst]]) {
-    if (share === null) continue
-    const bar = element("i", className)
-    bar.style.width = `${100 * share}%`
-    track.append(bar)
-  }
-  free.append(element("b", null, row.free), track)
+  free.append(element("b", null, row.free), trackOf(row.fill, row.worst))
   cells[2].append(free)
   cells[2].title = row.worst_text
   cells[3].textContent = row.wait

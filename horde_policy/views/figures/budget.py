@@ -32,9 +32,10 @@ from horde_policy.views.text import count, escape_plotly, ratio
 
 __all__ = [
     "SETTING_COLOURS",
+    "fig_bound",
     "fig_money",
+    "fig_open",
     "fig_outcomes",
-    "fig_over_time",
     "fig_trade_off",
     "money_alt",
     "outcomes_alt",
@@ -222,7 +223,7 @@ def outcomes_alt(rows: Rows) -> str:
 def fig_outcomes(summary: pl.DataFrame, mode: Mode) -> go.Figure:
     """Return each setting's requests by outcome as one bar, with the share of the budget that was used at its end."""
     rows = summary.to_dicts()
-    figure = base_figure(height_px=110 + 27 * len(rows))
+    figure = base_figure(height_px=110 + 30 * len(rows))
     places, names = _places(rows), [setting_name(row) for row in rows]
     parts = [*PARTS, *([("refused_unpriced", "no price", "")] if any(row["refused_unpriced"] for row in rows) else [])]
     fills = OUTCOMES[mode] | {"early": EARLY[mode], "": FAINT[mode]}
@@ -355,8 +356,8 @@ def over_time_alt(moments: pl.DataFrame, settings: Mapping[str, str], column: st
     return f"{what}: {', '.join(each) or 'no request'}."
 
 
-def fig_over_time(moments: pl.DataFrame, settings: Mapping[str, str], column: str, *, dated: bool, mode: Mode) -> go.Figure:
-    """Return open holds (``open``) or the bound (``bound_pico``) over time: one line for each setting.
+def fig_bound(moments: pl.DataFrame, settings: Mapping[str, str], *, dated: bool, mode: Mode) -> go.Figure:
+    """Return the bound over time: one line for each setting.
 
     Parameters
     ----------
@@ -364,28 +365,70 @@ def fig_over_time(moments: pl.DataFrame, settings: Mapping[str, str], column: st
         Frame :data:`~horde_policy.frames.usage.BUDGET_MOMENTS`.
     settings
         Setting → its name, at most four.
-    column
-        ``open`` or ``bound_pico``.
     dated, mode
         As in :func:`fig_money`.
     """
     figure = base_figure(height_px=280)
     for place, (setting, name) in enumerate(settings.items()):
         points = moments.filter(pl.col("setting") == setting).sort("at")
-        counted = column == "open"
         figure.add_scatter(
             x=_time(points, moments["at"].min(), dated=dated),
-            y=points[column].to_numpy() if counted else _places_usd(points[column]),
+            y=_places_usd(points["bound_pico"]),
             mode="lines",
             name=name,
             line={"color": SETTING_COLOURS[mode][place], "width": 1.8, "dash": DASHES[place]},
-            customdata=None if counted else _monies(points[column]),
-            hovertemplate=f"{name}: {'%{y:,}' if counted else '%{customdata}'}<br>%{{x}}<extra></extra>",
+            customdata=_monies(points["bound_pico"]),
+            hovertemplate=f"{name}: %{{customdata}}<br>%{{x}}<extra></extra>",
         )
     legend_below(figure, rows=2)
-    if column == "open":
-        figure.update_yaxes(title={"text": "open requests"}, rangemode="tozero")
-    else:
-        figure.update_yaxes(title={"text": "beyond what is held ($)"}, rangemode="tozero")
+    figure.update_yaxes(title={"text": "beyond what is held ($)"}, rangemode="tozero")
+    _time_axis(figure, dated=dated)
+    return figure
+
+
+OPEN_ROW_PX: Final = 64
+"""The height of one setting's open holds, with its name above."""
+
+
+def fig_open(moments: pl.DataFrame, settings: Mapping[str, str], *, dated: bool, mode: Mode) -> go.Figure:
+    """Return the open holds over time: a row for each setting under its name, all to one scale.
+
+    The settings admit nearly the same requests for most of the time, so their lines in one plot would cover one another.
+
+    Parameters
+    ----------
+    moments, settings, dated, mode
+        As in :func:`fig_bound`.
+    """
+    figure = base_figure(height_px=94 + OPEN_ROW_PX * max(1, len(settings)))
+    shown = moments.filter(pl.col("setting").is_in(list(settings)))
+    most = max([1, *shown["open"].to_list()])
+    own = figure.layout.yaxis.to_plotly_json()
+    for place, (setting, name) in enumerate(settings.items()):
+        points = shown.filter(pl.col("setting") == setting).sort("at")
+        last = "" if place == len(settings) - 1 else str(len(settings) - place)
+        colour = SETTING_COLOURS[mode][place]
+        figure.add_scatter(
+            x=_time(points, moments["at"].min(), dated=dated),
+            y=points["open"].to_numpy(),
+            mode="lines",
+            name=name,
+            yaxis=f"y{last}",
+            line={"color": colour, "width": 1.5},
+            fill="tozeroy",
+            fillcolor=_faded(colour),
+            hovertemplate=f"{name}: %{{y:,}}<br>%{{x}}<extra></extra>",
+        )
+        top = 1 - place / len(settings)
+        domain = [top - 0.72 / len(settings), top]
+        figure.layout[f"yaxis{last}"] = own | {"domain": domain, "range": [0, 1.05 * most], "nticks": 3, "anchor": "x"}
+        figure.add_annotation(
+            text=name, x=0, y=1, xref="x domain", yref=f"y{last} domain", showarrow=False, xanchor="left", yanchor="bottom",
+            font={"size": 12, "color": TEXT[mode]},
+        )  # fmt: skip
+    figure.add_annotation(
+        text="open requests", x=0, y=0.5, xref="paper", yref="paper", xshift=-44, showarrow=False, textangle=-90,
+        font={"size": 12, "color": FAINT[mode]},
+    )  # fmt: skip
     _time_axis(figure, dated=dated)
     return figure

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import plotly.graph_objects as go
 
@@ -187,12 +188,15 @@ def _draw_point(figure: go.Figure, settings: AllowanceSettings, state: str, name
 
 
 def add_trail(figure: go.Figure, settings: AllowanceSettings, waits_s: Sequence[float | None], mode: Mode) -> None:
-    """Add where the request stood over a range: one faint ring on the curve for each wait, the newest last.
+    """Add where the request stood over a range: one ring on the curve for each wait, the newest last.
+
+    They are filled and drawn in the text's colour, since they lie on the thick part of the curve, whose colour any fainter ring
+    is lost in; the live point stays on top of them.
 
     >>> figure = fig_curve(AllowanceSettings(), state="full", low_s=0.0, named_s=10.0, high_s=None, mode="light")
     >>> add_trail(figure, AllowanceSettings(), [200.0, None, 20.0], "light")
-    >>> figure.data[-1].y
-    (2005, 4096)
+    >>> [(trace.name, trace.y) for trace in figure.data[1:]]
+    [('over the range', (2005, 4096)), ('now', (4096,))]
     """
     end_s = figure.layout.xaxis.range[1]
     known = [wait for wait in waits_s if wait is not None]
@@ -202,10 +206,11 @@ def add_trail(figure: go.Figure, settings: AllowanceSettings, waits_s: Sequence[
         mode="markers",
         name=TRAIL,
         showlegend=False,
-        marker={"size": 7, "symbol": "circle-open", "color": ACCENT[mode], "line": {"width": 1.2}},
-        opacity=0.4,
+        marker={"size": 8, "color": SURFACES[mode][0], "line": {"width": 1.2, "color": TEXT[mode]}},
+        cliponaxis=False,
         hovertemplate="over the range: wait %{x:,.0f} s, %{y:,} tokens<extra></extra>",
     )
+    figure.data = sorted(figure.data, key=lambda trace: trace.name == NOW)
 
 
 def add_tried(
@@ -309,3 +314,20 @@ def add_other_rules(figure: go.Figure, old_tokens: int | None, jobs_tokens: int 
         if level is not None:
             name = f"{word}: {tokens(level)}"
             draw_beneath(figure, name, ends, [level, level], dash=dash, mode=mode, hover=f"{name} tokens<extra></extra>")
+    _raise_above(figure, [level for level in (old_tokens, jobs_tokens) if level is not None])
+
+
+LABEL_PX: Final = 18
+"""The height of a label, with what it keeps from a line."""
+
+
+def _raise_above(figure: go.Figure, levels: Sequence[int]) -> None:
+    """Raise the words of the wait at worst above the levels that would strike them through."""
+    layout = figure.layout
+    px_per_token = (layout.height - layout.margin.t - layout.margin.b) / layout.yaxis.range[1]
+    for note in layout.annotations:
+        if note.name == AT_WORST:
+            for level in sorted(levels):
+                above_px = (level - note.y) * px_per_token
+                if note.yshift - 4 < above_px < note.yshift + LABEL_PX:
+                    note.yshift = round(above_px) + 4

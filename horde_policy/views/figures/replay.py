@@ -109,7 +109,7 @@ def fig_mix(runs: Runs, by: str, mode: Mode) -> go.Figure:
         The viewer's theme.
     """
     groups = _groups(runs, by)
-    figure = base_figure(height_px=90 + 24 * max(1, len(groups) * len(runs)))
+    figure = base_figure(height_px=90 + 28 * max(1, len(groups) * len(runs)))
     labels: list[list[str]] = [[], []]
     cells = []
     for group in groups:

@@ -102,6 +102,10 @@ SECOND_LINE_PX: Final = 13
 """An axis of time has labels of two lines."""
 
 
+LEAST_LABEL_PX: Final = 9
+"""A bar too small for a label of this size has none: Plotly would set it in ever smaller type. The hover has its figure."""
+
+
 def base_figure(*, height_px: int = 320) -> go.Figure:
     """Return an empty figure with the house's margins and axes; the page it is put on adds type and colours (:mod:`.dress`).
 
@@ -116,6 +120,7 @@ def base_figure(*, height_px: int = 320) -> go.Figure:
             "showlegend": False,
             "hovermode": "closest",
             "dragmode": False,
+            "uniformtext": {"minsize": LEAST_LABEL_PX, "mode": "hide"},
             "xaxis": {"showgrid": False, **_AXIS},
             "yaxis": dict(_AXIS),
             "template": "none",

@@ -23,6 +23,7 @@ __all__ = [
     "fig_heat",
     "front_alt",
     "front_dots",
+    "has_whiskers",
     "heat_alt",
     "metric_title",
     "on_axis",
@@ -237,10 +238,10 @@ def fig_front(
     name_of = points["point"].to_list()
     place_of = {name: k for k, name in enumerate(name_of)}
     rank = {name: place for place, name in enumerate(names)}
+    specials = _specials(judgement, point)
     figure = base_figure(height_px=400)
 
     def add(word: str, dots: Sequence[Sequence[int]], marker: Mapping[str, Any], **more: Any) -> None:
-        dots = [sorted(dot, key=lambda k: rank[name_of[k]]) for dot in dots]
         figure.add_scatter(
             x=on_axis(x, (float(xs[dot[0]]) for dot in dots)),
             y=on_axis(y, (float(ys[dot[0]]) for dot in dots)),
@@ -260,11 +261,13 @@ def fig_front(
     for word, member, marker in _groups(feasible, front, mode):
         on_front = word == "on the front"
         dots = _front_dots(judgement, xs, ys) if on_front else _dots(xs, ys, member & known)
+        dots = [sorted(dot, key=lambda k: rank[name_of[k]]) for dot in dots]
         if dots:
-            add(word, dots, marker, **(_numbered(judgement, x, y, dots, mode) if on_front else {}))
-    for name, word, symbol, size in _specials(judgement, point):
+            marks = [(float(xs[k]), float(ys[k])) for k in (place_of[name] for name, *_ in specials) if known[k]]
+            add(word, dots, marker, **(_numbered(judgement, (x, xs), (y, ys), dots, marks, mode) if on_front else {}))
+    for name, word, symbol, size in specials:
         if known[place_of[name]]:
-            marker = {"symbol": symbol, "size": size, "color": TEXT[mode], "line": {"width": 2, "color": TEXT[mode]}}
+            marker = {"symbol": symbol, "size": size, "color": TEXT[mode], "line": {"width": 1.5, "color": TEXT[mode]}}
             whiskers = {f"error_{axis}": _spread(judgement, metric, name, mode) for axis, metric in (("x", x), ("y", y))}
             add(word, [[place_of[name]]], marker, **whiskers)
     legend_below(figure, rows=3)
@@ -326,15 +329,39 @@ def front_dots(judgement: Judgement, x: Metric, y: Metric) -> int:
     return len(_front_dots(judgement, values_of(judgement, x), values_of(judgement, y)))
 
 
-def _numbered(judgement: Judgement, x: Metric, y: Metric, dots: Sequence[Sequence[int]], mode: Mode) -> dict[str, Any]:
-    """Return the front's line, and beside each dot of several settings their number, on the side on which no setting is."""
+NEAR_A_MARK: Final = 0.07
+"""A dot whose distance from a mark is less than this share of both axes lies beside it or under it."""
+
+
+def _numbered(
+    judgement: Judgement,
+    across: tuple[Metric, Array],
+    up: tuple[Metric, Array],
+    dots: Sequence[Sequence[int]],
+    marks: Sequence[tuple[float, float]],
+    mode: Mode,
+) -> dict[str, Any]:
+    """Return the front's line, and beside each dot of several settings their number, on the side on which no setting is.
+
+    Beside a mark that is not the dot's own the number stands on the side away from it, else it would seem to be the mark's.
+    """
+    (x, xs), (y, ys) = across, up
     better = {objective.metric.key: objective.better for objective in judgement.question.objectives}
-    side = f"{'top' if better.get(y.key) == 'more' else 'bottom'} {'right' if better.get(x.key) == 'more' else 'left'}"
+    level, free = "top" if better.get(y.key) == "more" else "bottom", "right" if better.get(x.key) == "more" else "left"
+    near = NEAR_A_MARK * float(np.nanmax(xs) - np.nanmin(xs)), NEAR_A_MARK * float(np.nanmax(ys) - np.nanmin(ys))
+
+    def side(dot: Sequence[int]) -> str:
+        at_x, at_y = float(xs[dot[0]]), float(ys[dot[0]])
+        for mark_x, mark_y in marks:
+            if 0 < abs(at_x - mark_x) < near[0] and abs(at_y - mark_y) < near[1]:
+                return f"{level} {'right' if mark_x < at_x else 'left'}"
+        return f"{level} {free}"
+
     line = _line(judgement, x, y, mode)
     return line | {
         "mode": f"{line.get('mode', 'markers')}+text",
         "text": ["" if len(dot) == 1 else str(len(dot)) for dot in dots],
-        "textposition": side,
+        "textposition": [side(dot) for dot in dots],
         "textfont": {"size": 12, "color": TEXT[mode]},
     }
 
@@ -351,10 +378,10 @@ def _groups(feasible: Array, front: Array, mode: Mode) -> tuple[tuple[str, Array
 
 def _specials(judgement: Judgement, point: str | None) -> list[tuple[str, str, str, int]]:
     """Return the points that are marked: name, word, symbol and size."""
-    found = [] if judgement.baseline is None else [(judgement.baseline, "in force", "diamond-open", 16)]
+    found = [] if judgement.baseline is None else [(judgement.baseline, "in force", "diamond-open", 13)]
     if judgement.recommended not in (None, judgement.baseline):
-        found.append((str(judgement.recommended), "proposed", "star", 17))
-    return found if point is None else [*found, (point, "looked at", "square-open", 20)]
+        found.append((str(judgement.recommended), "proposed", "star", 14))
+    return found if point is None else [*found, (point, "looked at", "square-open", 17)]
 
 
 def _line(judgement: Judgement, x: Metric, y: Metric, mode: Mode) -> dict[str, Any]:
@@ -379,6 +406,11 @@ def _spread(judgement: Judgement, metric: Metric, point: str, mode: Mode) -> dic
         return {"visible": False}
     width = judgement.comparison(point, metric).difference_half_width
     return {"visible": False} if width is None else {"array": on_axis(metric, [width]), "color": FAINT[mode], "thickness": 1.2}
+
+
+def has_whiskers(figure: go.Figure) -> bool:
+    """Return whether any mark of :func:`fig_front` has an interval; where the settings in force are looked at, none has."""
+    return any(bar.array is not None for trace in figure.data for bar in (trace.error_x, trace.error_y))
 
 
 def _reach(metric: Metric, values: Array) -> list[float | None] | None:

@@ -5,6 +5,7 @@ import io
 import re
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 
 import polars as pl
@@ -174,12 +175,24 @@ def test_money_over_time_reaches_the_limit_and_never_hides_what_is_over_it(repla
     assert all(s <= h <= w for s, h, w in zip(spent, held, worst, strict=True))
     assert max(held) <= 0.9 + 1e-9
     assert figure.layout.shapes[0].y0 == pytest.approx(0.9)
-    for column in ("open", "bound_pico"):
-        over_time = figures.fig_over_time(moments, words.shown_settings(4096), column, dated=dated, mode="dark")
+    for column, fig in (("open", figures.fig_open), ("bound_pico", figures.fig_bound)):
+        over_time = fig(moments, words.shown_settings(4096), dated=dated, mode="dark")
         assert [trace.name for trace in over_time.data] == ["4,096 reserved", "hold all", "input only", "stop streams"]
         assert figures.over_time_alt(moments, words.shown_settings(4096), column)
     assert "held at once" in figures.money_alt(moments, "reserve=4096", replay.limit_pico)
     assert "nothing was held" in figures.money_alt(moments.clear(), "reserve=4096", replay.limit_pico)
+
+
+def test_open_holds_of_settings_that_admit_the_same_do_not_cover_one_another(replay: BudgetReplay) -> None:
+    moments = budget_moments(replay.run)
+    figure = figures.fig_open(moments, words.shown_settings(4096), dated=True, mode="light")
+    axes = [figure.layout["yaxis" + trace.yaxis[1:]] for trace in figure.data]
+    ends = sorted(axis.domain for axis in axes)
+    assert len(ends) == 4
+    assert all(below[1] < above[0] for below, above in pairwise(ends)), "each has a row of its own"
+    assert len({axis.range for axis in axes}) == 1, "rows are compared by their height"
+    assert axes[0].range[1] >= max(moments["open"])
+    assert figures.fig_open(moments.clear(), words.shown_settings(4096), dated=True, mode="light").data
 
 
 def test_the_headline_says_what_was_really_overspent_and_what_has_no_bound(replay: BudgetReplay) -> None:

@@ -93,6 +93,30 @@ def test_a_trail_stays_out_of_the_legend() -> None:
     assert [trace.name for trace in curve.data if trace.showlegend is not False] == ["jobs rule: 512", "previous rule: 512"]
 
 
+@pytest.mark.parametrize("mode", ["light", "dark"])
+def test_the_rings_of_a_trail_are_seen_on_the_thick_part_and_leave_the_live_point_free(mode: Mode) -> None:
+    curve = fig_curve(SETTINGS, state="falling", low_s=0.0, named_s=180.0, high_s=400.0, mode=mode)
+    add_trail(curve, SETTINGS, [20.0, 180.0], mode)
+    names = [trace.name for trace in curve.data]
+    assert names == ["allowance", "low to at worst", "over the range", "now"]
+    band, rings = curve.data[1], curve.data[2]
+    assert rings.marker.line.color != band.line.color
+    assert rings.opacity is None, "a faint ring is lost in the band"
+
+
+@pytest.mark.parametrize("old_tokens", [512, 1024])
+@pytest.mark.parametrize("jobs_tokens", [512, 600, 700, 800, 900, 2304])
+def test_no_level_of_a_rule_strikes_the_words_of_the_worst_wait_through(old_tokens: int, jobs_tokens: int) -> None:
+    curve = fig_curve(SETTINGS, state="falling", low_s=0.0, named_s=180.0, high_s=3_400.0, mode="light")
+    add_other_rules(curve, old_tokens, jobs_tokens, "light")
+    (words,) = [note for note in curve.layout.annotations if note.name == "at worst"]
+    margin = curve.layout.margin
+    px_per_token = (curve.layout.height - margin.t - margin.b) / curve.layout.yaxis.range[1]
+    for level in (old_tokens, jobs_tokens):
+        above_px = (level - words.y) * px_per_token
+        assert above_px <= words.yshift - 3 or above_px >= words.yshift + 16, "the line lies within the words"
+
+
 @pytest.mark.parametrize("others", [True, False])
 @pytest.mark.parametrize(
     ("now_s", "then_s", "floor", "above", "below"),

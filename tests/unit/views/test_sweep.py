@@ -28,7 +28,7 @@ from horde_policy.ui.replay_inputs import Library, traffic_of
 from horde_policy.ui.sweep_desk import DEMO_FILE
 from horde_policy.ui.sweep_inputs import Wanted, inputs_and_plan
 from horde_policy.views.figures.style import Mode
-from horde_policy.views.figures.sweep import fig_front, fig_heat, front_alt, front_dots, heat_alt, short_figure
+from horde_policy.views.figures.sweep import fig_front, fig_heat, front_alt, front_dots, has_whiskers, heat_alt, short_figure
 from horde_policy.views.figures.sweep_lines import (
     MOST_LINES,
     blocks_alt,
@@ -364,7 +364,9 @@ def test_the_front_holds_every_known_point_once_and_the_baseline_on_top(judged: 
     assert sum(shared["on the front"]) == judged.points["front"].sum()
     assert len(set(zip(front.x, front.y, strict=True))) == len(front.x) == front_dots(judged, WAIT, REFUSED) < 24
     assert [text for text in front.text if text] == [str(n) for n in shared["on the front"] if n > 1], "how many share a dot"
-    assert "24 of 72 settings are on the front, in 7 dots: the number beside a dot" in front_words(judged, len(front.x))
+    told = front_words(judged, len(front.x), whiskers=has_whiskers(figure))
+    assert "24 of 72 settings are on the front, in 7 dots: the number beside a dot" in told
+    assert "Whiskers:" in told
     base = judged.row(str(judged.baseline))
     assert (groups["in force"].x[0], groups["in force"].y[0]) == (base[WAIT.key], 100 * base[REFUSED.key])
     assert groups["looked at"].error_y.array[0] == 100 * judged.row(str(judged.best))["gain_half_width"]
@@ -481,6 +483,22 @@ def test_the_points_as_csv_hold_numbers_units_and_where_they_come_from(judged: J
     assert rows[0]["ceiling_tokens (tokens)"] == "4096"
     assert (rows[0]["traffic"], rows[0]["made up"]) == ("ragpulse_week1 (synthetic)", "the fleet")
     assert rows[0]["held out"] == "days 6 to 7"
+
+
+def test_the_settings_in_force_alone_have_no_whiskers_and_none_are_explained(judged: Judgement) -> None:
+    figure = fig_front(judged, WAIT, REFUSED, named_points(judged), point=judged.baseline, mode="light")
+    marks = {trace.name: trace for trace in figure.data}
+    assert ("proposed" in marks) == has_whiskers(figure)
+    assert ("Whiskers" in front_words(judged, 7, whiskers=has_whiskers(figure))) == has_whiskers(figure)
+
+
+def test_the_number_of_a_dot_beside_a_mark_that_is_not_its_own_stands_away_from_the_mark(judged: Judgement) -> None:
+    figure = fig_front(judged, WAIT, REFUSED, named_points(judged), point=judged.baseline, mode="light")
+    groups = {trace.name: trace for trace in figure.data}
+    front, mark = groups["on the front"], groups["in force"]
+    right = [x for x, side in zip(front.x, front.textposition, strict=True) if side == "bottom right"]
+    assert right == [front.x[-1]], "the last dot lies right beside the mark; all others have their number where no setting is"
+    assert mark.x[0] < right[0]
 
 
 def test_the_figures_are_plain_data(judged: Judgement) -> None:

@@ -81,3 +81,10 @@ def test_a_state_has_one_mark_on_the_board_and_on_the_wall() -> None:
     icons = dict(re.findall(r'state === "(\w+)"\) svg\.append\(shape\("path", \{ d: "([^"]+)"', board))
     assert icons["too_large"] == "M4 7h6", "the state's icon is a dash in its square, too"
     assert icons["no_worker"] == "M4 4l6 6M10 4l-6 6", "and a cross"
+
+
+def test_a_bar_looks_the_same_on_the_board_and_on_the_wall() -> None:
+    board, wall = ((COMPONENTS / f"{part}.css").read_text(encoding="utf-8") for part in ("grid", "wall"))
+    for part in (r"\.track i", r"\.track i\.range", r"\.track\.none"):
+        (rule,) = set(re.findall(rf"^{part} (\{{.*\}})$", board, re.MULTILINE))
+        assert re.findall(rf"^{part} (\{{.*\}})$", wall, re.MULTILINE) == [rule]
