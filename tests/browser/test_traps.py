@@ -1,5 +1,7 @@
 """The traps of Streamlit that were measured (T1 to T9), as far as they need a browser to be seen."""
 
+import json
+import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 
@@ -43,3 +45,9 @@ def test_without_a_first_run_the_same_link_would_open_under_page_not_found(tmp_p
         assert "Page not found" in "".join(dialogs(view(app).open("model")))
     finally:
         app.stop()
+
+
+def test_no_page_that_frames_the_dashboard_may_command_it(demo: App) -> None:
+    with urllib.request.urlopen(f"{demo.url}/_stcore/host-config", timeout=60) as answer:
+        told = json.load(answer)
+    assert (told["allowedOrigins"], told["enableCustomParentMessages"], told["useExternalAuthToken"]) == ([], False, False)
