@@ -14,6 +14,7 @@ from urllib.parse import urlencode
 
 import pytest
 
+from horde_policy.views.figures.style import FAINT, SURFACES
 from tests.browser.conftest import ROOT, App, Viewer, start_app
 from tests.navigation import pages_of_the_app
 from tests.replaying_server import ReplayingServer
@@ -125,6 +126,22 @@ def test_every_page_of_the_demo_can_be_read_reached_and_held_in_a_hand(demo: App
         viewer.page.screenshot(path=OUTPUT / f"{page}-{theme}-demo-phone.png")
         viewer.page.set_viewport_size(WIDE)  # type: ignore[arg-type]
     assert wrong == {}, json.dumps(wrong, indent=1, ensure_ascii=False)
+
+
+SURFACES_SHOWN = """() => [...document.querySelectorAll(".js-plotly-plot")]
+  .map((plot) => [plot._fullLayout?.paper_bgcolor, plot._fullLayout?.font.color])"""
+
+
+def test_figures_follow_the_theme_that_a_viewer_changes_to(demo: App, view: View) -> None:
+    viewer = view(demo, color_scheme="light")
+    visit(viewer, "model", OWN["model"], first=True)
+    for theme in (*SURFACES, *SURFACES):
+        viewer.page.emulate_media(color_scheme=theme)
+        drawn = [[SURFACES[theme][0], FAINT[theme]]] * 3
+        until = time.monotonic() + PATIENCE_S
+        while (shown := viewer.page.evaluate(SURFACES_SHOWN)) != drawn and time.monotonic() < until:
+            viewer.page.wait_for_timeout(100)
+        assert shown == drawn, theme
 
 
 @pytest.mark.parametrize(

@@ -29,6 +29,13 @@ const tick = (instance) => {
   tellAge({ text, stale })
 }
 
+// The server draws figures in the viewer's theme, so with another one the page runs again: Streamlit follows the address anew.
+const followTheme = (instance, root) => {
+  const surface = getComputedStyle(root).getPropertyValue("--st-background-color")
+  if (instance.surface !== undefined && instance.surface !== surface) window.dispatchEvent(new PopStateEvent("popstate", { state: {} }))
+  instance.surface = surface
+}
+
 export default function ({ data, parentElement }) {
   let instance = instances.get(parentElement)
   if (!instance) {
@@ -39,6 +46,7 @@ export default function ({ data, parentElement }) {
     window.addEventListener(ASK_EVENT, instance.told)
     instances.set(parentElement, instance)
   }
+  followTheme(instance, parentElement.querySelector(".status"))
   const text = JSON.stringify(data)
   if (instance.text !== text) {
     instance.text = text
