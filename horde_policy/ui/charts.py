@@ -60,6 +60,9 @@ def show_figure(
     # What Streamlit would set in the browser, each in a drawing of its own, unless it is there already.
     drag = figure.layout.dragmode or ("pan" if on_mark is not None else "select")
     figure.layout.dragmode, figure.layout.clickmode = drag, "event" if drag == "select" else "event+select"
+    if on_box is not None and drag != "select":  # where dragging moves the figure, the box is drawn by its tool
+        kept = [button for button in config.get("modeBarButtonsToRemove", ()) if button != "select2d"]
+        arguments["config"] |= {"modeBarButtonsToRemove": kept}
 
     def selected() -> None:
         selection = st.session_state[key].selection

@@ -34,6 +34,10 @@ SHARES = "decisions.shares"
 SHARES_KEPT = "decisions.shares-kept"
 SHARES_HELP = "Shares within a row or step; else counts."
 NO_SHARES_HELP = "Counts are drawn: shares need a colour with more than one word among what is looked at."
+BOX_OR_STEP = (
+    "Click a step to look at that time alone, or draw a box around a longer one with the dashed square of the figure's tool bar. "
+    "Times are UTC."
+)
 MOST_OPEN_ROWS = 24
 """A table of no more rows than this is open from the start."""
 
@@ -162,13 +166,12 @@ def _choose_words(dimensions: Sequence[str], words: Sequence[object]) -> None:
 def _choose_step(part: pl.DataFrame, colour: str, column: tuple[str, object], mark: Sequence[object]) -> None:
     at = datetime.fromisoformat(str(mark[0])).astimezone(UTC)
     step = part["time"].unique().sort().diff().min()
+    state = address.read_review()
     if isinstance(step, timedelta):
-        address.write_review(address.read_review().changed(start=at, end=at + step))
-    if colour or column[0]:
-        state = address.read_review()
-        for name, word in ((colour, mark[1]), column):
-            state = state.changed(**{name: ()}).toggled(name, word) if name else state
-        address.write_review(state)
+        state = state.changed(start=at, end=at + step)
+    for name, word in ((colour, mark[1]), column):
+        state = state.changed(**{name: ()}).toggled(name, word) if name else state
+    address.write_review(state)  # once, so that one step back undoes it
 
 
 def _choose_span(ends: object) -> None:
@@ -224,7 +227,7 @@ def _show_over_time(opened: Opened, looked_at: Exported) -> None:
         on_box=_choose_span,
         on_mark=lambda mark: _choose_step(cells, colour, ("", None), mark),
     )
-    st.caption(" ".join(["Click a step, or draw a box, to look at that time alone. Times are UTC.", *tables.quiet_notes(quiet)]))
+    st.caption(" ".join([BOX_OR_STEP, *tables.quiet_notes(quiet)]))
 
 
 # --- two sides --------------------------------------------------------------------------------------------------------------

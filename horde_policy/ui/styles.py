@@ -11,8 +11,9 @@ __all__ = ["BEAMER", "BOARD", "CHOOSERS_PX", "FITTED", "ROOM", "WALL", "style_of
 
 FITTED = """<style>
 [data-testid="stButtonGroup"] [role="toolbar"] { flex-wrap: wrap; overflow: visible; }
-[data-testid="stColumn"] { min-width: min(100%, 9rem); }
-[data-testid="stColumn"]:has([data-testid="stMultiSelect"]) { min-width: min(100%, 16rem); }
+@media (min-width: 641px) {
+  [data-testid="stColumn"] { min-width: min(100%, 9rem); }
+  [data-testid="stColumn"]:has([data-testid="stMultiSelect"]) { min-width: min(100%, 16rem); } }
 [data-testid="stHorizontalBlock"]:has(> [data-testid="stColumn"] [data-testid="stPlotlyChart"]) > [data-testid="stColumn"] {
   min-width: clamp(0px, (54rem - 100%) * 999, 100%); }
 :is(.st-key-week-gains, .st-key-sweep-heat) { max-width: 44rem; }

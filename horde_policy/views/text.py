@@ -328,7 +328,7 @@ def range_text(low: float | None, high: float | None) -> str:
     return one_or_range(tokens(low), tokens(high))
 
 
-_VALUE = re.compile(r"(?<=\d) (?=(?:s|min|h|d|k|M|G|tok|UTC)\b|%)|(?<=\d h) (?=\d)|(?<=\d d) (?=\d)|(?<=[<≥≤]) (?=\d)")
+_VALUE = re.compile(r"(?<=\d) (?=(?:s|min|h|d|k|M|G|tok|UTC)\b|\\?%)|(?<=\d h) (?=\d)|(?<=\d d) (?=\d)|(?<=[<≥≤]) (?=\d)")
 
 
 def unbroken(text: str) -> str:
@@ -338,6 +338,8 @@ def unbroken(text: str) -> str:
     'clears the queue in 2_h_0_min; 3 more'
     >>> unbroken("12.3 k, 17.6 %, < 1 s, at 11:48:12 UTC").replace("\N{NO-BREAK SPACE}", "_")
     '12.3_k, 17.6_%, <_1_s, at 11:48:12_UTC'
+    >>> unbroken(escape_markdown("6.4 % refused")).replace("\N{NO-BREAK SPACE}", "_")
+    '6\\.4_\\% refused'
     """
     return _VALUE.sub("\N{NO-BREAK SPACE}", text)
 

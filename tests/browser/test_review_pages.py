@@ -236,6 +236,31 @@ def test_a_click_on_a_cell_and_on_a_step_of_time_narrow_both_figures(demo: App, 
     tab.page.get_by_role("button", name="this range only").wait_for()
 
 
+def test_a_box_over_time_is_drawn_with_its_tool_and_one_step_back_undoes_a_step_of_one_outcome(demo: App, view: View) -> None:
+    tab = shown(view(demo).open("decisions"))
+    figure = tab.page.locator(".js-plotly-plot:has(.barlayer .point)").last
+    figure.scroll_into_view_if_needed()
+    figure.hover()
+    figure.locator('[data-title="Box Select"]').click()
+    box = figure.locator(".nsewdrag").first.bounding_box()
+    assert box is not None
+    middle = box["y"] + box["height"] / 2
+    tab.page.mouse.move(box["x"] + 0.3 * box["width"], middle - 20)
+    tab.page.mouse.down()
+    tab.page.mouse.move(box["x"] + 0.6 * box["width"], middle + 20, steps=8)
+    tab.page.mouse.up()
+    until_true(tab.page, "location.search.includes('since')")
+    assert set(query(tab)) == {"since", "until"}
+
+    tab = shown(view(demo).open("decisions"))
+    steps = tab.page.locator(".barlayer").last.locator(".point path")
+    steps.nth(5).wait_for(state="attached")
+    click_mark(tab, steps.nth(5))
+    until_true(tab.page, "location.search.includes('since') && location.search.includes('outcome=')")
+    tab.page.go_back()
+    until_true(tab.page, "!location.search.includes('since') && !location.search.includes('outcome=')")
+
+
 def test_nearly_all_findings_stand_on_the_first_screen_and_unfold_to_what_they_rest_on(demo: App, view: View) -> None:
     tab = shown(view(demo, viewport={"width": 1280, "height": 720}).open("week"))
     rows = tab.page.locator(".st-key-week-findings summary")

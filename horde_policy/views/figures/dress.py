@@ -61,7 +61,7 @@ def dressed(figure: go.Figure, mode: Mode) -> Dressed:
             "plot_bgcolor": surface,
             "margin": {"pad": PAD_PX},
             "legend": {"font": of_text, "valign": "top"},
-            "hoverlabel": {"bgcolor": surface, "bordercolor": FRAME[mode], "font": {"size": HOVER_PX, **of_text}},
+            "hoverlabel": {"bgcolor": surface, "bordercolor": FRAME[mode], "font": {"family": FONT, "size": HOVER_PX, **of_text}},
         },
     )
     for name in sorted({"xaxis", "yaxis"} | {name for name in layout if name.startswith(("xaxis", "yaxis"))}):
