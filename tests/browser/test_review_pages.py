@@ -64,8 +64,8 @@ def click_mark(tab: Viewer, mark: Locator) -> None:
 
 
 def plain(text: str) -> str:
-    """Return a text of the page without the word joiners that keep Markdown from what stands in it."""
-    return text.replace("\N{WORD JOINER}", "")
+    """Return a text of the page without what keeps Markdown from what stands in it, and lines from ending within a figure."""
+    return text.replace("\N{WORD JOINER}", "").replace("\N{NO-BREAK SPACE}", " ")
 
 
 def query(tab: Viewer) -> dict[str, list[str]]:
