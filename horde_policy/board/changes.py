@@ -5,9 +5,10 @@ after the other has changed, so that the two parts add up to the whole change wh
 is told by its speed, since parts of a pool do not add up in tokens.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
+from typing import Final, Literal
 
 from horde_policy.board.measure import Measure, measure
 from horde_policy.board.pool import Fleet
@@ -16,7 +17,7 @@ from horde_policy.board.states import BAD_STATES
 from horde_policy.errors import InputError
 from horde_policy.policy.allowance import free_output_allowance
 from horde_policy.policy.wait import combined_speed_tok_per_s, wait_at_speed_s
-from horde_policy.policy.worker import Worker, is_measured
+from horde_policy.policy.worker import Worker, is_measured, standing
 from horde_policy.settings import AllowanceSettings
 
 __all__ = ["Changes", "ModelChange", "WorkerChange", "WorkerChangeKind", "changes"]
@@ -206,28 +207,27 @@ def _pool_changes(model: str, before: Board, after: Board) -> tuple[WorkerChange
     return tuple(sorted(found, key=lambda change: (-abs(change.speed_change_tok_per_s), change.worker_id)))
 
 
+_INTO: Final[Mapping[str, WorkerChangeKind]] = {"offline": "offline", "maintenance": "into_maintenance", "flagged": "flagged"}
+_OUT_OF: Final[Mapping[str, WorkerChangeKind]] = {
+    "offline": "online",
+    "maintenance": "out_of_maintenance",
+    "flagged": "unflagged",
+}
+"""How a worker that does not count stands → what its coming to stand so, or no longer so, is called."""
+
+
 def _why_out(model: str, now: Worker | None) -> WorkerChangeKind:
     if now is None:
         return "left"
-    if now.online is False:
-        return "offline"
-    if now.maintenance is True:
-        return "into_maintenance"
-    if now.flagged is True:
-        return "flagged"
-    return "dropped_model" if model not in (now.models or ()) else "smaller_sizes"
+    by_model: WorkerChangeKind = "dropped_model" if model not in (now.models or ()) else "smaller_sizes"
+    return _INTO.get(standing(now), by_model)
 
 
 def _why_in(model: str, was: Worker | None) -> WorkerChangeKind:
     if was is None:
         return "joined"
-    if was.online is False:
-        return "online"
-    if was.maintenance is True:
-        return "out_of_maintenance"
-    if was.flagged is True:
-        return "unflagged"
-    return "took_model" if model not in (was.models or ()) else "larger_sizes"
+    by_model: WorkerChangeKind = "took_model" if model not in (was.models or ()) else "larger_sizes"
+    return _OUT_OF.get(standing(was), by_model)
 
 
 def _fleet_changes(before: Fleet, after: Fleet) -> tuple[WorkerChange, ...]:

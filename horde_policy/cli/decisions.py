@@ -22,7 +22,6 @@ from horde_policy.cli.review_options import (
     ToOption,
     listed,
     load_both,
-    load_exported,
     print_data,
     print_json,
     print_rows,
@@ -141,8 +140,8 @@ def _compared(
 ) -> Exported:
     """Return what is compared with: other files if they are given, else another range of the same."""
     if against:
-        return load_exported(against, mapping, start, end)
-    return load_exported(files, mapping, start, end, history=history, kept=kept)
+        return load_both(against, mapping, start, end)[1]
+    return load_both(files, mapping, start, end, history=history, kept=kept)[1]
 
 
 def _words_kept(where: list[str] | None) -> dict[str, tuple[object, ...]]:

@@ -31,7 +31,6 @@ __all__ = [
     "ToOption",
     "listed",
     "load_both",
-    "load_exported",
     "print_data",
     "print_json",
     "print_rows",
@@ -74,22 +73,6 @@ def instant_of(option: str, text: str | None) -> datetime | None:
         raise InputError(option, "", text, "must be an instant as 2026-11-29T12:00:00Z") from error
 
 
-def load_exported(
-    files: Sequence[Path] | None,
-    mapping: Path | None,
-    start: str | None,
-    end: str | None,
-    *,
-    history: str | None = None,
-    kept: str | None = None,
-) -> Exported:
-    """Return the counts of exported files, or of the exports that a history keeps, inside the range that the options name.
-
-    Raises as :func:`load_both`.
-    """
-    return load_both(files, mapping, start, end, history=history, kept=kept)[1]
-
-
 def load_both(
     files: Sequence[Path] | None,
     mapping: Path | None,
@@ -99,7 +82,7 @@ def load_both(
     history: str | None = None,
     kept: str | None = None,
 ) -> tuple[Exported, Exported]:
-    """Return all counts, and those of :func:`load_exported`: inside the range.
+    """Return all counts of exported files, or of the exports that a history keeps, and those inside the range of the options.
 
     Raises
     ------

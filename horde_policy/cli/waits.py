@@ -16,7 +16,7 @@ from horde_policy.cli.review_options import (
     MappingOption,
     ToOption,
     listed,
-    load_exported,
+    load_both,
     print_data,
     print_json,
     print_rows,
@@ -84,7 +84,7 @@ def waits(
     """Estimated against measured waits on the marks of the rule, by requester, and what can be known of funded waits."""
     wanted = _quantiles(quantiles)
     in_force = allowance_settings(os.environ, settings, set_)
-    exported = load_exported(files, mapping, from_, to, history=history, kept=kept)
+    _, exported = load_both(files, mapping, from_, to, history=history, kept=kept)
     groups = [_group(exported, in_force, kind, requester, wanted) for kind, requester in _GROUPS]
     groups = [group for group in groups if group["n"] is not None]
     verdict = funded_verdict(exported.decisions, exported.waits, over_s=over, above=above, ratio=ratio_of(ratio))

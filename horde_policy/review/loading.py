@@ -19,7 +19,6 @@ from horde_policy.imports.read import count_samples, read_exports
 from horde_policy.imports.samples import Samples
 from horde_policy.imports.unpack import ExportFile as ReadableFile
 from horde_policy.review.exported import Exported, ExportFile, exported_from
-from horde_policy.review.ranges import TimeRange
 
 __all__ = ["DEMO_WEEK", "about_exports", "about_uploads", "export_files", "exported_kept", "load_exports"]
 
@@ -29,8 +28,8 @@ DEMO_WEEK = Path(__file__).parents[2] / "data" / "week"
 ABOUT_FILE = "about.json"
 
 
-def load_exports(files: Sequence[Path], *, mapping: Mapping | None = None, span: TimeRange | None = None) -> Exported:
-    """Return the counts of exported files inside a range.
+def load_exports(files: Sequence[Path], *, mapping: Mapping | None = None) -> Exported:
+    """Return the counts of exported files.
 
     Parameters
     ----------
@@ -38,8 +37,6 @@ def load_exports(files: Sequence[Path], *, mapping: Mapping | None = None, span:
         Exports of any supported form, told by content, or folders of them.
     mapping
         What a person says about exports that do not speak for themselves.
-    span
-        The range asked about; null for everything.
 
     Raises
     ------
@@ -49,7 +46,7 @@ def load_exports(files: Sequence[Path], *, mapping: Mapping | None = None, span:
     given = export_files(files)
     title, synthetic = about_exports(files)
     imported = read_exports(given, mapping=mapping)
-    return exported_from(imported, title=title, synthetic=synthetic).within(span or TimeRange())
+    return exported_from(imported, title=title, synthetic=synthetic)
 
 
 def exported_kept(samples: Samples, read: ExportFile, *, title: str, synthetic: bool, mapping: Mapping | None = None) -> Exported:
