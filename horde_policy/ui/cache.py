@@ -6,14 +6,29 @@ what is kept is shared by all sessions and read only.
 
 import streamlit as st
 
+from horde_policy.board.pool import Fleet
 from horde_policy.board.rows import Board, make_board
 from horde_policy.frames.snapshot import Snapshot
 from horde_policy.settings import AllowanceSettings
 
-__all__ = ["board_of"]
+__all__ = ["board_of", "fleet_of"]
 
 KEPT_BOARDS = 64
 """Boards that are kept: viewers look at one snapshot at a few sizes; older ones are dropped."""
+
+
+KEPT_FLEETS = 16
+"""Fleets that are kept: they hang on the settings alone."""
+
+
+@st.cache_resource(max_entries=KEPT_FLEETS, show_spinner=False)
+def _fleet(snapshot_id: str, settings: AllowanceSettings, _snapshot: Snapshot) -> Fleet:
+    return Fleet.of(_snapshot, settings)
+
+
+def fleet_of(snapshot: Snapshot, snapshot_id: str, settings: AllowanceSettings) -> Fleet:
+    """Return the workers of a snapshot, named by its id, and what they serve, under these settings."""
+    return _fleet(snapshot_id, settings, snapshot)
 
 
 @st.cache_resource(max_entries=KEPT_BOARDS, show_spinner=False)

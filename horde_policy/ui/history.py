@@ -1,7 +1,8 @@
 """The history of a page's source: the one that is configured, or the demo's own; opened once for all viewers, never written."""
 
 import os
-from dataclasses import dataclass
+from collections.abc import Hashable
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -92,6 +93,9 @@ class Past:
     context_tokens: int
     synthetic: bool = False
     moves: bool = False
+    _spans: dict[Hashable, FleetSpan] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _trends: dict[Hashable, pl.DataFrame] = field(default_factory=dict, init=False, repr=False, compare=False)
+    # What this run of a page was given: its parts ask for the same, and what all viewers share takes longer to find.
 
     def _key(self, shown: Range) -> tuple[str, str, datetime, datetime]:
         # What was read of a history that moves holds until it moves.
@@ -100,13 +104,19 @@ class Past:
 
     def span(self, models: tuple[str, ...] | None = None, shown: Range | None = None) -> FleetSpan:
         """Return the range, or another one, with the list for these models (null: all)."""
-        return _span(*self._key(shown or self.shown), models, self.store)
+        asked = models, shown or self.shown
+        if asked not in self._spans:
+            self._spans[asked] = _span(*self._key(asked[1]), models, self.store)
+        return self._spans[asked]
 
     def trend(self, models: tuple[str, ...], shown: Range | None = None) -> pl.DataFrame:
         """Return how a request of these models went over the range, or over another one."""
-        span = self.span(models or None, shown)
-        key = self._key(shown or self.shown)
-        return _trend(*key, models, self.settings, self._size(span), self.context_tokens, span)
+        asked = models, shown or self.shown
+        if asked not in self._trends:
+            span = self.span(models or None, shown)
+            key = self._key(asked[1])
+            self._trends[asked] = _trend(*key, models, self.settings, self._size(span), self.context_tokens, span)
+        return self._trends[asked]
 
     def trends(self, models: tuple[str, ...]) -> dict[str, pl.DataFrame]:
         """Return each model's own."""
@@ -273,7 +283,7 @@ def find_past(opened: Opened, *, whole: bool = False) -> Past | Missing:
             shown,
             span.first,
             span.last,
-            opened.board.settings,
+            opened.state.settings,
             state.max_length_tokens,
             state.max_context_tokens,
             span.synthetic,

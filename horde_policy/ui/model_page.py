@@ -1,4 +1,4 @@
-"""The Model page's parts: which models are asked for, the two figures, the refused client's sentence, the workers."""
+"""The Model page's parts: which models are asked for, the refused client's sentence, the workers."""
 
 from collections.abc import Sequence
 
@@ -7,15 +7,12 @@ import streamlit as st
 from horde_policy.board.detail import ModelDetail
 from horde_policy.board.moves import way_back
 from horde_policy.ui import address, components
-from horde_policy.ui.charts import show_figure, theme_mode
 from horde_policy.ui.headline import show_headline
 from horde_policy.ui.page import Opened, folded
 from horde_policy.ui.tables import show_grid
 from horde_policy.ui.what_if import Outcome
 from horde_policy.views import model
-from horde_policy.views.figures.model import CurvePoint, add_other_rules, add_trail, add_tried, curve_alt, fig_curve, name_marks
-from horde_policy.views.figures.sizes import add_rules_over_sizes, fig_sizes, sizes_alt
-from horde_policy.views.other_rules import OtherRules, rules_explained, rules_sentence
+from horde_policy.views.other_rules import OtherRules, rules_sentence
 from horde_policy.views.parameters import MOST_NAMES
 from horde_policy.views.state import ViewState
 from horde_policy.views.text import count, visible
@@ -23,7 +20,6 @@ from horde_policy.views.what_if import way_back_sentence
 
 __all__ = [
     "choose_models",
-    "show_figures",
     "show_refusal",
     "show_sentences",
     "show_tiles",
@@ -52,7 +48,7 @@ def choose_models(state: ViewState, names: Sequence[str]) -> None:
 
 def show_title(opened: Opened, detail: ModelDetail, found: Outcome | None) -> None:
     """Show the page's answer, and under it what comes of what is tried, so that nobody takes the one for the other."""
-    show_headline(model.answer(detail, opened.board.settings))
+    show_headline(model.answer(detail, opened.state.settings))
     if found is not None:
         st.text(f"Tried, below: {found.sentence}")
 
@@ -62,37 +58,9 @@ def show_tiles(detail: ModelDetail) -> None:
     components.pulse(key="model.pulse", data={"tiles": model.detail_tiles(detail)})
 
 
-def show_figures(
-    opened: Opened, detail: ModelDetail, rules: OtherRules, found: Outcome | None, trail_waits_s: Sequence[float | None]
-) -> None:
-    """Show the curve with the live point, its trail and what is tried, and the allowance over the size; both with all rules."""
-    settings, measure, waits, mode = opened.board.settings, detail.measure, detail.measure.waits, theme_mode()
-    low_s, named_s, high_s = (None, None, None) if waits is None else (waits.low_s, waits.named_s, waits.worst_s)
-    left, right = st.columns(2, gap="medium")
-    with left:
-        st.header("Allowance over the estimated wait", anchor=False)
-        figure = fig_curve(settings, state=measure.state, low_s=low_s, named_s=named_s, high_s=high_s, mode=mode)
-        add_other_rules(figure, rules.old_tokens, rules.jobs_tokens, mode)
-        if trail_waits_s:
-            add_trail(figure, settings, trail_waits_s, mode)
-        tried, then_s = None, None
-        if found is not None:
-            tried, then_s = found.settings, None if found.then.waits is None else found.then.waits.named_s
-            add_tried(figure, tried, CurvePoint(then_s, found.then.state), mode, now=(named_s, high_s))
-        name_marks(figure)
-        show_figure(figure, alt=curve_alt(settings, named_s, high_s, tried=tried, then_s=then_s), key="model.curve")
-    with right:
-        st.header("Allowance over the size asked for", anchor=False)
-        largest = measure.largest_free_request_tokens
-        steps = fig_sizes(detail.steps, settings, asked_tokens=measure.max_length, largest_free_tokens=largest, mode=mode)
-        add_rules_over_sizes(steps, detail.steps, rules.jobs_by_step, rules.old_tokens, mode)
-        show_figure(steps, alt=sizes_alt(largest), key="model.sizes")
-    st.caption(f"{rules_sentence(rules, measure.allowance_tokens)} {rules_explained(settings)}")
-
-
 def show_refusal(opened: Opened, detail: ModelDetail) -> None:
     """Show the sentence that a client without kudos reads, for which size, and the declaration gap where there is one."""
-    refused = model.refused_request(detail, opened.board.fleet, opened.state.max_context_tokens)
+    refused = model.refused_request(detail, opened.fleet, opened.state.max_context_tokens)
     if refused is None:
         st.header("What a refused client reads", anchor=False)
         st.caption(model.no_refusal_sentence(detail))
@@ -109,7 +77,7 @@ def show_refusal(opened: Opened, detail: ModelDetail) -> None:
 def show_workers(opened: Opened, detail: ModelDetail) -> None:
     """Show the workers that serve the models, which count, and what each one's loss would do; then the scenarios of the wait."""
     measure = detail.measure
-    without = model.losses_by_worker(detail, opened.board.fleet, opened.state.max_context_tokens)
+    without = model.losses_by_worker(detail, opened.fleet, opened.state.max_context_tokens)
     st.header(f"Workers: {count(measure.eligible_workers)} of {count(len(detail.workers))} count", anchor=False)
     show_grid(
         model.WORKER_COLUMNS,
@@ -134,7 +102,7 @@ def show_sentences(opened: Opened, detail: ModelDetail, rules: OtherRules, found
 
 
 def _draw_sentences(opened: Opened, detail: ModelDetail, rules: OtherRules, found: Outcome | None) -> None:
-    settings, fleet = opened.board.settings, opened.board.fleet
+    settings, fleet = opened.state.settings, opened.fleet
     refused = model.refused_request(detail, fleet, opened.state.max_context_tokens)
     findings = [
         model.finding_sentence(detail, settings, opened.snapshot.source, opened.snapshot.fetched_at),

@@ -2,9 +2,11 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import streamlit as st
 
+from horde_policy.board.pool import Fleet
 from horde_policy.board.rows import Board
 from horde_policy.frames.snapshot import Snapshot
 from horde_policy.ui import address, cache, live
@@ -22,14 +24,27 @@ __all__ = ["Opened", "folded", "open_source", "see_source", "show_no_data", "sho
 NO_SUCH_SOURCE = "There is no such source here"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Opened:
-    """What a page works with: the state, the snapshot, its board at the state's size, and the source's status."""
+    """What a page works with: the state, the snapshot, the fleet under the state's settings, and the source's status."""
 
     state: ViewState
     snapshot: Snapshot
-    board: Board
+    snapshot_id: str
     status: Status
+    fleet: Fleet
+
+    @cached_property
+    def board(self) -> Board:
+        """The snapshot read at the state's size and context: a row for every model."""
+        state = self.state
+        return cache.board_of(
+            self.snapshot,
+            self.snapshot_id,
+            state.settings,
+            max_length_tokens=state.max_length_tokens,
+            max_context_tokens=state.max_context_tokens,
+        )
 
     @property
     def stamp(self) -> Stamp:
@@ -68,14 +83,8 @@ def open_source() -> Opened:
     if seen.snapshot is None:
         show_no_data(state, seen)
         st.stop()
-    board = cache.board_of(
-        seen.snapshot,
-        seen.snapshot_id,
-        state.settings,
-        max_length_tokens=state.max_length_tokens,
-        max_context_tokens=state.max_context_tokens,
-    )
-    return Opened(state, seen.snapshot, board, seen.status)
+    fleet = cache.fleet_of(seen.snapshot, seen.snapshot_id, state.settings)
+    return Opened(state, seen.snapshot, seen.snapshot_id, seen.status, fleet)
 
 
 def show_no_data(state: ViewState, seen: live.Seen) -> None:

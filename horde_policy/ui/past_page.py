@@ -1,24 +1,27 @@
 """What the history adds to the Overview and the Model page: the range, lines, alerts, changes, annotations."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
+import plotly.graph_objects as go
 import polars as pl
 import streamlit as st
 
 from horde_policy.board.detail import ModelDetail, model_detail
 from horde_policy.board.rows import make_board
 from horde_policy.frames.schemas import Schema
-from horde_policy.history.reading import snapshot_at
+from horde_policy.history.reading import GAP_ROWS, snapshot_at
 from horde_policy.history.trend import TREND_ROWS
 from horde_policy.history.unrecorded import unrecorded_at
+from horde_policy.settings import AllowanceSettings
 from horde_policy.ui import address, components, history
-from horde_policy.ui.charts import show_figure, theme_mode
+from horde_policy.ui.charts import Itself, show_figure, theme_mode
 from horde_policy.ui.page import Opened
 from horde_policy.ui.tables import show_grid
 from horde_policy.views import grid, model, past
 from horde_policy.views.exports import file_name, headings, to_csv
 from horde_policy.views.figures.history import Mark, fig_states, fig_trend, states_alt, trend_alt
+from horde_policy.views.figures.style import Mode
 from horde_policy.views.history import thinned
 from horde_policy.views.text import escape_markdown, instant, unbroken, visible
 
@@ -147,7 +150,7 @@ def show_trend(opened: Opened, detail: ModelDetail, found: history.Past | histor
     if isinstance(found, history.Missing):
         history.say_missing(found.sentence)
         return
-    models, settings = detail.measure.models, opened.board.settings
+    models, settings = detail.measure.models, opened.state.settings
     frame = found.trend(models)
     earlier = {
         word: found.trend(models, found.shown.shifted(by))
@@ -158,15 +161,19 @@ def show_trend(opened: Opened, detail: ModelDetail, found: history.Past | histor
     trouble = history.annotations()[1]
     if trouble is not None:
         st.warning(escape_markdown(f"The annotations cannot be shown: {trouble}"), icon=":material/sticky_note_2:")
-    figure = fig_trend(
-        thinned(frame, "allowance_tokens"),
-        settings,
-        theme_mode(),
-        behind=past.behind(earlier),
-        gaps=gaps,
-        marks=_marks(found),
+    show_figure(
+        _trend,
+        of=(
+            settings,
+            Itself(frame),
+            tuple((word, Itself(line)) for word, line in earlier.items()),
+            tuple(gaps.iter_rows()),
+            tuple(_marks(found)),
+        ),
+        alt=trend_alt(frame, gaps.height),
+        key="model.trend",
+        on_box=_zoomed,
     )
-    show_figure(figure, alt=trend_alt(frame, gaps.height), key="model.trend", on_box=_zoomed)
     with st.container(horizontal=True, vertical_alignment="center"):
         st.caption(ZOOM, width="content")
         note = "Each poll of the range, with units, source, time and settings."
@@ -178,11 +185,29 @@ def show_trend(opened: Opened, detail: ModelDetail, found: history.Past | histor
         _show_past_tiles(opened, detail, found)
 
 
+def _trend(
+    settings: AllowanceSettings,
+    line: Itself,
+    earlier: Sequence[tuple[str, Itself]],
+    gaps: Sequence[tuple[Any, ...]],
+    marks: Sequence[Mark],
+    mode: Mode,
+) -> go.Figure:
+    return fig_trend(
+        thinned(line.frame, "allowance_tokens"),
+        settings,
+        mode,
+        behind=past.behind({word: each.frame for word, each in earlier}),
+        gaps=pl.DataFrame(gaps, GAP_ROWS.polars_schema(), orient="row"),
+        marks=marks,
+    )
+
+
 def _show_past_tiles(opened: Opened, detail: ModelDetail, found: history.Past) -> None:
     """Show the page's row of figures as they were at the end of the range that the address names."""
     then = snapshot_at(found.store, found.shown.end, found.source)
     size, context = opened.state.max_length_tokens, opened.state.max_context_tokens
-    board = make_board(then, opened.board.settings, max_length=size, context_tokens=context, strip_sizes=())
+    board = make_board(then, opened.state.settings, max_length=size, context_tokens=context, strip_sizes=())
     st.subheader(f"As of {instant(found.shown.end)}, the end of the range", anchor=False)
     unrecorded = unrecorded_at(found.store, found.shown.end, found.source)
     if unrecorded is not None:

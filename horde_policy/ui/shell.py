@@ -1,7 +1,7 @@
 """What stands around every page: the navigation, the shared controls, the status of the source, notices.
 
 The navigation is made of links that carry the shared part of the state, so that each is a real link: it opens in a new tab as
-in this one, and back and forward find what was shown.
+in this one, and back and forward find what was shown. All of it is one part of the page (decision 0200).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,12 +13,13 @@ import streamlit as st
 
 from horde_policy.errors import ConfigError
 from horde_policy.sources.catalogue import DEMO_KEY, RECORDED_SETTING, URL_KEY
-from horde_policy.ui import address, controls, live, reading
+from horde_policy.ui import address, components, controls, live, reading
 from horde_policy.ui.garbage import KEPT, keep_modules
 from horde_policy.ui.lost import lead_on, unknown_name
 from horde_policy.ui.sign_in import require_sign_in
 from horde_policy.ui.styles import style_of
 from horde_policy.ui.way_out import leave_or_enter
+from horde_policy.views.grid import query_text
 from horde_policy.views.guide import STEPS, link_query, subject_of
 from horde_policy.views.state import ViewState
 from horde_policy.views.text import escape_markdown
@@ -71,6 +72,12 @@ class PageEntry:
     controls: bool = True
     live: bool = True
 
+    @property
+    def link(self) -> dict[str, str]:
+        """What the link to it shows, as ``components/nav.js`` takes it; an icon there is a name without its marks."""
+        icon = self.icon.removeprefix(":material/").removesuffix(":")
+        return {"page": self.url_path, "label": self.title, "icon": icon, "help": self.question}
+
 
 def navigation(sections: Mapping[str, Sequence[PageEntry]]) -> "Navigation":
     """Register the pages and draw their links; return the page that was asked for.
@@ -119,14 +126,13 @@ class Navigation:
 
     def draw(self, state: ViewState) -> None:
         """Draw the links, section by section; each carries what all pages share, and what is reviewed."""
-        query = state.shared_query(address.deployment_settings()) | address.read_review().query()
+        query = query_text(state.shared_query(address.deployment_settings()) | address.read_review().query())
+        sections = [
+            {"name": section, "links": [entry.link | {"query": query} for entry in entries]}
+            for section, entries in self.sections.items()
+        ]
         with st.sidebar:
-            for section, entries in self.sections.items():
-                st.caption(section)
-                for entry in entries:
-                    st.page_link(
-                        self.pages[entry.url_path], label=entry.title, icon=entry.icon, help=entry.question, query_params=query
-                    )
+            components.nav(key="shared.nav", data={"here": self.here, "sections": sections})
 
 
 _current: ContextVar[Navigation] = ContextVar("navigation")

@@ -53,9 +53,7 @@ html { font-size: clamp(14px, 1.15vw, 40px); }
 BEAMER = """<style>
 html { font-size: clamp(15px, 1.6vw, 24px); }
 [data-testid="stMain"] { --grid-type: 1rem; --grid-small: 0.9rem; }
-[data-testid="stSidebarUserContent"] [data-testid="stVerticalBlock"] { gap: 0.4rem; }
-[data-testid="stSidebarUserContent"] :is(p, [data-testid="stIconMaterial"]) { font-size: 0.8rem !important; }
-[data-testid="stSidebarUserContent"] [data-testid="stPageLink-NavLink"] { padding-top: 0; padding-bottom: 0; }
+[data-testid="stSidebarUserContent"] { --nav-type: 0.8rem; --nav-line: 1.45; }
 [data-testid="stMainBlockContainer"] { padding-top: 4.2rem; }
 .st-key-guide-head h1 { padding: 0; }
 @media (min-width: 641px) { .st-key-guide-steps {

@@ -40,14 +40,14 @@ class Outcome:
 
 def outcome(opened: Opened, detail: ModelDetail) -> Outcome | None:
     """Return what comes of the move that the address holds; null if it holds none."""
-    state, fleet = opened.state, opened.board.fleet
+    state, fleet = opened.state, opened.fleet
     found = what_if.move_of(state, fleet)
     if not found.changes:
         return None
     move = found.move
     then = moved(fleet, state.models, state.max_length_tokens, move, context_tokens=state.max_context_tokens)
     sentence = f"{what_if.move_sentence(move, fleet)}, {what_if.moved_sentence(detail.measure, then)}."
-    return Outcome(move, then, move.settings or opened.board.settings, sentence)
+    return Outcome(move, then, move.settings or opened.state.settings, sentence)
 
 
 def show_what_if(opened: Opened, detail: ModelDetail, found: Outcome | None) -> None:
@@ -56,7 +56,7 @@ def show_what_if(opened: Opened, detail: ModelDetail, found: Outcome | None) -> 
     The fold is open where the address tries something; closed, its widgets cost the page nothing.
     """
     st.header("What moves it", anchor=False)
-    now, settings = detail.measure, opened.board.settings
+    now, settings = detail.measure, opened.state.settings
     then, tried = (None, settings) if found is None else (found.then, found.settings)
     at = then or now
     st.text(what_if.way_back_sentence(way_back(at, tried), at, tried, tried=then is not None))
@@ -75,7 +75,7 @@ def show_what_if(opened: Opened, detail: ModelDetail, found: Outcome | None) -> 
 
 def show_left_out(opened: Opened) -> None:
     """Say which workers and models the address names that the list does not have."""
-    for note in what_if.left_out_notes(opened.state, opened.board.fleet):
+    for note in what_if.left_out_notes(opened.state, opened.fleet):
         st.warning(escape_markdown(note), icon=":material/info:")
 
 

@@ -64,7 +64,7 @@ def show_points(opened: Opened, points: Sequence[SinglePoint]) -> None:
     st.header("Single points of failure", anchor=False)
     show_grid(
         workers.POINT_COLUMNS,
-        workers.point_rows(points, opened.board.settings.ceiling_tokens, address.links(opened.state).elsewhere),
+        workers.point_rows(points, opened.state.settings.ceiling_tokens, address.links(opened.state).elsewhere),
         key="workers.points",
         alt=f"Models that exactly one eligible worker carries at {count(opened.board.max_length)} tokens",
         empty=f"No model hangs on a single worker at {count(opened.board.max_length)} tokens.",

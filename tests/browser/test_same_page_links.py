@@ -9,7 +9,7 @@ from tests.browser.conftest import PATIENCE_S, App, Viewer
 
 pytestmark = pytest.mark.browser
 View = Callable[..., Viewer]
-LINK = '[data-testid="stPageLink-NavLink"]'
+LINK = ':is([data-testid="stPageLink-NavLink"], nav a)'
 STUCK = "koboldcpp/Nocturne-70B"
 FERNERY = "koboldcpp/Fernery-24B-v1.1"
 

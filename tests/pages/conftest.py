@@ -13,6 +13,7 @@ from streamlit.testing.v1 import AppTest
 from horde_policy.clock import SystemClock
 from horde_policy.history.store import HistoryStore
 from horde_policy.sources.catalogue import configured_sources
+from horde_policy.ui import charts
 
 ROOT = Path(__file__).parents[2]
 PAGES = {name: f"pages/operate/{name}.py" for name in ("overview", "model", "workers", "sources")}
@@ -78,6 +79,12 @@ class App:
                 return data
         raise AssertionError(f"no part {key}")
 
+    @property
+    def navigation(self) -> dict[str, str]:
+        """Page → the query of its link in the navigation."""
+        sections = self.part("shared.nav")["sections"]
+        return {link["page"]: link["query"] for section in sections for link in section["links"]}
+
     def has_part(self, key: str) -> bool:
         return any(key in element.proto.id for element in self.test.get("bidi_component"))
 
@@ -117,6 +124,7 @@ def _clean(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         monkeypatch.delenv(name, raising=False)
     st.cache_data.clear()
     st.cache_resource.clear()
+    charts.KEPT.clear()
     yield
     st.cache_data.clear()
     st.cache_resource.clear()

@@ -1,4 +1,4 @@
-"""The page parts that Streamlit has not: a table of real HTML, the source's status, the row of figures, a wall's board.
+"""The page parts that Streamlit has not: a table of real HTML, the pages' links, the source's status, figures, a wall's board.
 
 Plain scripts without a build step, registered once as inline components: they run in the page, ask no server, and set every
 text as text. What they are given is built and checked in ``horde_policy.views``.
@@ -10,7 +10,7 @@ from typing import Any
 
 import streamlit as st
 
-__all__ = ["grid", "pulse", "status", "wall"]
+__all__ = ["grid", "nav", "pulse", "status", "wall"]
 
 _FOLDER = Path(__file__).parent
 
@@ -26,6 +26,7 @@ def _registered(name: str, *scripts: str) -> Callable[..., Any]:
 
 
 grid = _registered("grid", "link.js", "element.js", "grid.js")
+nav = _registered("nav", "link.js", "element.js", "nav.js")
 pulse = _registered("pulse", "age.js", "pulse.js")
 status = _registered("status", "age.js", "copy.js", "status.js")
 wall = _registered("wall", "link.js", "element.js", "wall.js")

@@ -9,7 +9,7 @@ from typing import Any, Final
 import plotly.graph_objects as go
 from plotly.basedatatypes import BaseFigure
 
-from horde_policy.views.figures.style import FAINT, SURFACES, TEXT, Mode
+from horde_policy.views.figures.style import FAINT, SURFACES, TEXT, Mode, Upright
 
 __all__ = ["Dressed", "dressed"]
 
@@ -35,6 +35,19 @@ class Dressed(BaseFigure):  # type: ignore[misc]
     def to_dict(self) -> dict[str, Any]:
         """Return the specification, not a copy of it."""
         return self._specification
+
+    def with_upright(self, line: Upright) -> "Dressed":
+        """Return this figure with one more line across it, which is no part of this one: what is kept of it stays as it is.
+
+        >>> plain = dressed(go.Figure(go.Scatter(y=[1, 2])), "light")
+        >>> crossed = plain.with_upright(Upright(0.5, "#4d5967", "asked"))
+        >>> [len(each.to_dict()["layout"].get("shapes", ())) for each in (plain, crossed)]
+        [0, 1]
+        """
+        layout = dict(self._specification["layout"])
+        layout["shapes"] = [*layout.get("shapes", ()), *line.shapes]
+        layout["annotations"] = [*layout.get("annotations", ()), *line.annotations]
+        return Dressed(self._specification | {"layout": layout})
 
 
 def dressed(figure: go.Figure, mode: Mode) -> Dressed:

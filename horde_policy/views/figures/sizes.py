@@ -12,16 +12,16 @@ from horde_policy.views.figures.style import (
     STATE_COLOURS,
     TEXT,
     Mode,
+    Upright,
     base_figure,
     draw_beneath,
-    draw_upright,
     legend_below,
     name_axis,
 )
 from horde_policy.views.text import count, range_text
 from horde_policy.views.words import STATES
 
-__all__ = ["add_rules_over_sizes", "fig_sizes", "sizes_alt"]
+__all__ = ["add_rules_over_sizes", "asked_mark", "fig_sizes", "sizes_alt", "sizes_end_tokens"]
 
 LEAST_AXIS_TOKENS = 4096
 
@@ -37,11 +37,26 @@ def sizes_alt(largest_free_tokens: int | None) -> str:
     return f"Free output allowance over the size asked for, in steps as workers drop out; {largest}."
 
 
+def sizes_end_tokens(steps: Sequence[SizeStep], settings: AllowanceSettings, asked_tokens: int) -> float:
+    """Return where the axis of the size ends: all that a worker takes, the ceiling and the size asked for stand on it."""
+    taken = [step.to_tokens for step in steps if step.eligible_workers]
+    return max(LEAST_AXIS_TOKENS, settings.ceiling_tokens, asked_tokens, max(taken, default=0)) * 1.04
+
+
+def asked_mark(asked_tokens: int, mode: Mode) -> Upright:
+    """Return the mark of the size asked for; it stands apart from the figure, which is the same for all sizes that fit on it.
+
+    >>> asked_mark(1024, "light").label
+    'asked 1,024'
+    """
+    return Upright(asked_tokens, FAINT[mode], f"asked {count(asked_tokens)}")
+
+
 def fig_sizes(
     steps: Sequence[SizeStep],
     settings: AllowanceSettings,
     *,
-    asked_tokens: int,
+    end_tokens: float,
     largest_free_tokens: int | None,
     mode: Mode,
 ) -> go.Figure:
@@ -52,9 +67,9 @@ def fig_sizes(
     steps
         Spans of sizes with one pool each, rising, from the board's detail.
     settings
-        The ceiling and floor give the axes.
-    asked_tokens
-        The size asked for, marked.
+        The ceiling gives the axis of the allowance.
+    end_tokens
+        Where the axis of the size ends; see :func:`sizes_end_tokens`.
     largest_free_tokens
         The largest free request, marked; null for none.
     mode
@@ -66,17 +81,14 @@ def fig_sizes(
     plot names the diagonal, the point, and the colour of each state that is drawn.
     """
     figure = base_figure(height_px=330)
-    taken = [step.to_tokens for step in steps if step.eligible_workers]
-    end = max(LEAST_AXIS_TOKENS, settings.ceiling_tokens, asked_tokens, max(taken, default=0)) * 1.04
-    _draw_diagonal(figure, end, mode)
+    _draw_diagonal(figure, end_tokens, mode)
     for step in steps:
-        if step.allowance.named is not None and step.from_tokens <= end:
-            _draw_step(figure, step, end, mode)
+        if step.allowance.named is not None and step.from_tokens <= end_tokens:
+            _draw_step(figure, step, end_tokens, mode)
     if largest_free_tokens is not None:
-        _draw_largest(figure, largest_free_tokens, end, mode)
-    draw_upright(figure, asked_tokens, colour=FAINT[mode], label=f"asked {count(asked_tokens)}")
+        _draw_largest(figure, largest_free_tokens, end_tokens, mode)
     _draw_key(figure)
-    name_axis(figure.layout.xaxis, "size asked for (tokens)", [0, end])
+    name_axis(figure.layout.xaxis, "size asked for (tokens)", [0, end_tokens])
     name_axis(figure.layout.yaxis, "free output allowance (tokens)", [0, settings.ceiling_tokens * 1.12])
     return figure
 

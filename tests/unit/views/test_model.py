@@ -7,7 +7,7 @@ from horde_policy.board.pool import Fleet
 from horde_policy.settings import AllowanceSettings
 from horde_policy.sources.demo import DEMO_FOLDER
 from horde_policy.sources.recorded import load_recorded
-from horde_policy.views.figures.sizes import add_rules_over_sizes, fig_sizes, sizes_alt
+from horde_policy.views.figures.sizes import add_rules_over_sizes, fig_sizes, sizes_alt, sizes_end_tokens
 from horde_policy.views.model import (
     SCENARIO_COLUMNS,
     WORKER_COLUMNS,
@@ -117,7 +117,13 @@ def test_every_model_of_every_recording_can_be_shown(name: str, size: int) -> No
         if refused is not None:
             assert refused.max_length > refused.decision.allowance_tokens
         largest = made.measure.largest_free_request_tokens
-        figure = fig_sizes(made.steps, SETTINGS, asked_tokens=size, largest_free_tokens=largest, mode="light")
+        figure = fig_sizes(
+            made.steps,
+            SETTINGS,
+            end_tokens=sizes_end_tokens(made.steps, SETTINGS, size),
+            largest_free_tokens=largest,
+            mode="light",
+        )
         assert max(max(trace.x) for trace in figure.data) <= figure.layout.xaxis.range[1]
         assert sizes_alt(largest)
 
@@ -147,7 +153,9 @@ def test_the_steps_are_drawn_with_their_state_and_the_largest_free_request_on_th
     fleet = Fleet.of(snapshot([worker("a", "m", max_length=1024), worker("b", "m")], [listed("m", 2000.0)]), SETTINGS)
     made = model_detail(fleet, ("m",), 80)
     largest = made.measure.largest_free_request_tokens
-    figure = fig_sizes(made.steps, SETTINGS, asked_tokens=80, largest_free_tokens=largest, mode="light")
+    figure = fig_sizes(
+        made.steps, SETTINGS, end_tokens=sizes_end_tokens(made.steps, SETTINGS, 80), largest_free_tokens=largest, mode="light"
+    )
     spans = [(tuple(trace.x), trace.y[0]) for trace in figure.data if trace.hovertemplate and "tokens: " in trace.hovertemplate]
     # 2000 tokens at 20 tok/s up to 512, at 10 tok/s up to 1024, nobody above that.
     assert spans[:2] == [((1, 512), 3498), ((513, 1024), 2005)]
@@ -160,7 +168,9 @@ def test_the_key_names_everything_that_is_drawn_over_the_sizes_once_and_in_its_l
     workers = [worker("a", "m", max_length=1024), worker("b", "m"), worker("c", "m", max_length=600)]
     fleet = Fleet.of(snapshot(workers, [listed("m", 2000.0)]), SETTINGS)
     made = model_detail(fleet, ("m",), 80)
-    figure = fig_sizes(made.steps, SETTINGS, asked_tokens=80, largest_free_tokens=512, mode="light")
+    figure = fig_sizes(
+        made.steps, SETTINGS, end_tokens=sizes_end_tokens(made.steps, SETTINGS, 80), largest_free_tokens=512, mode="light"
+    )
     add_rules_over_sizes(figure, made.steps, [512] * len(made.steps), 512, "light")
     key = [trace for trace in figure.data if trace.showlegend]
     assert sorted(trace.name for trace in key) == [

@@ -74,7 +74,7 @@ def test_the_other_rules_lie_beneath_and_are_named_where_nothing_can_stand_acros
         allowance=RANGE,
         largest_free_tokens=512,
     )
-    sizes = fig_sizes([step], SETTINGS, asked_tokens=80, largest_free_tokens=512, mode="light")
+    sizes = fig_sizes([step], SETTINGS, end_tokens=4260.0, largest_free_tokens=512, mode="light")
     labels = [len(figure.layout.annotations) for figure in (curve, sizes)]
     add_other_rules(curve, old, jobs, "light")
     add_rules_over_sizes(sizes, [step], [jobs], old, "light")
