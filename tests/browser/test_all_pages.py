@@ -204,6 +204,29 @@ def test_a_link_of_the_navigation_shows_that_it_has_the_focus(demo: App, view: V
         assert ratio >= 3.0, "what shows the focus needs a contrast of 3 to 1 (WCAG 1.4.11)"
 
 
+SIGNS = """() => {
+  const part = document.querySelector('.st-key-shared-nav [data-testid="stBidiComponentIsolated"]').shadowRoot
+  return [...part.querySelectorAll(".icon")].map(icon => [icon.textContent, icon.scrollWidth / icon.clientWidth])
+}"""
+"""The icons of the navigation, and their width in signs: without Streamlit's font a name would stand there, of three and more."""
+
+
+def test_on_a_phone_the_navigation_has_its_signs_and_leaves_the_page_that_is_chosen(demo: App, view: View) -> None:
+    viewer = view(demo, viewport={"width": 390, "height": 844})
+    visit(viewer, "model", {}, first=True)
+    viewer.page.get_by_test_id("stExpandSidebarButton").click()
+    workers = viewer.page.get_by_role("link", name="Workers")
+    workers.wait_for()
+    viewer.page.evaluate("() => document.fonts.ready")
+    signs = dict(viewer.page.evaluate(SIGNS))
+    assert len(signs) == len(PAGES)
+    assert max(signs.values()) < 2, signs
+    workers.click()
+    viewer.page.wait_for_url("**/workers**")
+    viewer.settled()
+    viewer.page.get_by_test_id("stExpandSidebarButton").wait_for()
+
+
 def test_the_keyboard_walks_through_every_page_without_a_trap(demo: App, view: View) -> None:
     viewer = view(demo)
     for number, page in enumerate(PAGES):
