@@ -1,6 +1,7 @@
 """What the history adds to the Overview and the Model page: the range, lines, alerts, changes, annotations."""
 
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from typing import Any
 
 import plotly.graph_objects as go
@@ -62,7 +63,7 @@ def show_states(opened: Opened, found: history.Past | history.Missing) -> None:
     st.header("Models by state over the range", anchor=False)
     trends = found.trends(tuple(opened.board.by_model))
     frame = past.states_over(trends)
-    figure = fig_states(frame, theme_mode(), gaps=found.gaps(), marks=_marks(found))
+    figure = fig_states(frame, theme_mode(), gaps=found.gaps(), marks=_marks(found), span=found.shown.ends)
     show_figure(figure, alt=states_alt(frame), key="overview.trend", on_box=_zoomed)
     st.caption(" ".join(part for part in ("Of the models on the board now.", past.steps_sentence(trends, frame), ZOOM) if part))
 
@@ -169,6 +170,7 @@ def show_trend(opened: Opened, detail: ModelDetail, found: history.Past | histor
             tuple((word, Itself(line)) for word, line in earlier.items()),
             tuple(gaps.iter_rows()),
             tuple(_marks(found)),
+            found.shown.ends,
         ),
         alt=trend_alt(frame, gaps.height),
         key="model.trend",
@@ -191,6 +193,7 @@ def _trend(
     earlier: Sequence[tuple[str, Itself]],
     gaps: Sequence[tuple[Any, ...]],
     marks: Sequence[Mark],
+    span: tuple[datetime, datetime],
     mode: Mode,
 ) -> go.Figure:
     return fig_trend(
@@ -200,6 +203,7 @@ def _trend(
         behind=past.behind({word: each.frame for word, each in earlier}),
         gaps=pl.DataFrame(gaps, GAP_ROWS.polars_schema(), orient="row"),
         marks=marks,
+        span=span,
     )
 
 

@@ -30,6 +30,11 @@ class Range:
     start: datetime
     end: datetime
 
+    @property
+    def ends(self) -> tuple[datetime, datetime]:
+        """Both ends."""
+        return self.start, self.end
+
     def shifted(self, by: timedelta) -> "Range":
         """Return the range as long before."""
         return Range(self.start - by, self.end - by)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, Final
 
 import plotly.graph_objects as go
@@ -19,6 +19,7 @@ from horde_policy.views.figures.style import (
     legend_below,
     name_axis,
     utc_axis,
+    wall_time,
 )
 from horde_policy.views.text import count, escape_plotly, shortened, shortened_name, visible
 from horde_policy.views.words import STANDINGS, STATES
@@ -53,10 +54,6 @@ def _times(frame: pl.DataFrame) -> list[str]:
     return frame["at"].dt.convert_time_zone("UTC").dt.to_string("%Y-%m-%dT%H:%M:%S%.f").to_list()
 
 
-def _naive(at: datetime) -> datetime:
-    return at.astimezone(UTC).replace(tzinfo=None)
-
-
 def trend_alt(frame: pl.DataFrame, gaps: int) -> str:
     """Return what the figure shows, in one sentence.
 
@@ -80,6 +77,7 @@ def fig_trend(
     behind: Sequence[Behind] = (),
     gaps: pl.DataFrame | None = None,
     marks: Sequence[Mark] = (),
+    span: tuple[datetime, datetime] | None = None,
 ) -> go.Figure:
     """Return the allowance over time as steps, earlier days behind it, gaps hatched and never drawn over, marks labelled.
 
@@ -97,6 +95,8 @@ def fig_trend(
         Frame with ``from`` and ``to``.
     marks
         Annotations within the range.
+    span
+        The ends of the range, where the axis ends; without it the data say where.
     """
     figure = base_figure(height_px=300)
     for line in behind:
@@ -124,7 +124,7 @@ def fig_trend(
     if behind:
         legend_below(figure)
     figure.layout.dragmode, figure.layout.selectdirection = "select", "h"
-    utc_axis(figure)
+    utc_axis(figure, span=span)
     name_axis(figure.layout.yaxis, "free output allowance (tokens)", [0, settings.ceiling_tokens * 1.12])
     return figure
 
@@ -147,7 +147,14 @@ def states_alt(frame: pl.DataFrame) -> str:
     return f"How many models were in which state over the range: {told}."
 
 
-def fig_states(frame: pl.DataFrame, mode: Mode, *, gaps: pl.DataFrame | None = None, marks: Sequence[Mark] = ()) -> go.Figure:
+def fig_states(
+    frame: pl.DataFrame,
+    mode: Mode,
+    *,
+    gaps: pl.DataFrame | None = None,
+    marks: Sequence[Mark] = (),
+    span: tuple[datetime, datetime] | None = None,
+) -> go.Figure:
     """Return how many models were in which state over time, one on the other, the worst at the bottom.
 
     Parameters
@@ -156,7 +163,7 @@ def fig_states(frame: pl.DataFrame, mode: Mode, *, gaps: pl.DataFrame | None = N
         ``at``, and a column a state with how many models were in it; see :func:`horde_policy.views.past.states_over`.
     mode
         The viewer's theme.
-    gaps, marks
+    gaps, marks, span
         As for :func:`fig_trend`; nobody looked in a gap, so it is shaded over what was last seen.
     """
     figure = base_figure(height_px=220)
@@ -180,7 +187,7 @@ def fig_states(frame: pl.DataFrame, mode: Mode, *, gaps: pl.DataFrame | None = N
     _draw_marks(figure, marks, mode)
     legend_below(figure, rows=2)
     figure.layout.hovermode, figure.layout.dragmode, figure.layout.selectdirection = "x unified", "select", "h"
-    utc_axis(figure)
+    utc_axis(figure, span=span)
     name_axis(figure.layout.yaxis, "models")
     figure.layout.yaxis.rangemode = "tozero"
     return figure
@@ -220,12 +227,12 @@ def _draw_gaps(figure: go.Figure, gaps: pl.DataFrame | None, mode: Mode) -> None
 def _upright_band(start: datetime, end: datetime, **look: Any) -> go.layout.Shape:
     """Return what Plotly's ``add_vrect`` adds, without its comparing of the whole layout."""
     across = {"xref": "x", "yref": "y domain", "y0": 0, "y1": 1}
-    return go.layout.Shape(type="rect", x0=_naive(start), x1=_naive(end), line={"width": 0}, **across, **look)
+    return go.layout.Shape(type="rect", x0=wall_time(start), x1=wall_time(end), line={"width": 0}, **across, **look)
 
 
 def _draw_marks(figure: go.Figure, marks: Sequence[Mark], mode: Mode) -> None:
     for mark in marks:
-        at = _naive(mark.at)
+        at = wall_time(mark.at)
         if mark.to is not None:
             figure.layout.shapes += (_upright_band(mark.at, mark.to, fillcolor=ACCENT[mode], opacity=0.12),)
         figure.add_shape(
@@ -311,7 +318,7 @@ def fig_presence(
         of_it = shown.filter(pl.col("standing") == standing)
         for worker_id, came, left in of_it.select("worker_id", "from", "to").iter_rows():
             stop = left or end
-            x += [_naive(came), _naive(stop), None]
+            x += [wall_time(came), wall_time(stop), None]
             y += [place[worker_id], place[worker_id], None]
             marks += [width + 1 if stop - came < SHORT_STAY * (end - start) else 0, 0, 0]
         if x:
@@ -327,9 +334,7 @@ def fig_presence(
                 hovertemplate="%{x|%-d %b %H:%M} UTC<extra></extra>",
             )
     _draw_gaps(figure, gaps, mode)
-    utc_axis(figure)
-    if start < end:  # where there are marks, Plotly would leave room beside them
-        figure.layout.xaxis.range = [_naive(start), _naive(end)]
+    utc_axis(figure, span=(start, end))
     called = [shortened_name(visible(name), 28) for name in names]
     labels = [escape_plotly(name) for name in called]
     figure.layout.margin.l = 14 + round(CHARACTER_PX * max(map(len, called), default=0))

@@ -7,6 +7,7 @@ computes. ``.streamlit/config.toml`` repeats the state colours, and the same tes
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any, Final, Literal
 
 import plotly.graph_objects as go
@@ -38,6 +39,7 @@ __all__ = [
     "percent",
     "share_axis",
     "utc_axis",
+    "wall_time",
 ]
 
 Mode = Literal["light", "dark"]
@@ -330,6 +332,16 @@ def draw_marks(
 
 TIME_TITLE: Final = "time (UTC)"
 
+
+def wall_time(at: datetime) -> datetime:
+    """Return an instant as the wall time of UTC, since Plotly drops the zone.
+
+    >>> wall_time(datetime(2026, 11, 29, 12, tzinfo=UTC)).isoformat()
+    '2026-11-29T12:00:00'
+    """
+    return at.astimezone(UTC).replace(tzinfo=None)
+
+
 _DATE_STOPS: Final = (
     {"dtickrange": [None, 59_999], "value": "%H:%M:%S\n%-d %b %Y"},
     {"dtickrange": [60_000, 86_399_999], "value": "%H:%M\n%-d %b %Y"},
@@ -340,8 +352,10 @@ _DATE_STOPS: Final = (
 """Distance of two ticks (ms, or months) → how they are written: the day before the month, as in every text."""
 
 
-def utc_axis(figure: go.Figure, *, title: str = TIME_TITLE) -> None:
+def utc_axis(figure: go.Figure, *, title: str = TIME_TITLE, span: tuple[datetime, datetime] | None = None) -> None:
     """Say UTC on the axis of time, and write dates as texts do; Plotly drops the zone and shows the wall time that it is given.
+
+    Without a ``span`` the data give the axis its ends, and markers have it run past them.
 
     >>> figure = base_figure()
     >>> utc_axis(figure)
@@ -351,4 +365,6 @@ def utc_axis(figure: go.Figure, *, title: str = TIME_TITLE) -> None:
     axis = figure.layout.xaxis
     axis.title.text, axis.type, axis.hoverformat = title, "date", "%-d %b %Y %H:%M:%S UTC"
     axis.tickformatstops = _DATE_STOPS
+    if span is not None and span[0] < span[1]:
+        axis.range = [wall_time(at) for at in span]
     figure.layout.margin.b += SECOND_LINE_PX

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from horde_policy.settings import AllowanceSettings
-from horde_policy.views.figures.history import states_alt
+from horde_policy.views.figures.history import fig_states, fig_trend, states_alt
 from horde_policy.views.history import spark_points
 from horde_policy.views.past import spark, states_over, steps_sentence
 
@@ -57,3 +57,11 @@ def test_what_is_not_known_draws_no_line_though_polls_beside_it_are_known(tokens
     else:
         assert isinstance(cell, dict)
         assert ("not known at its end" in cell["text"]) is (tokens[-1] is None)
+
+
+def test_an_axis_of_time_ends_where_the_range_ends() -> None:
+    ends = START - timedelta(hours=1), START + timedelta(hours=23)
+    frame = pl.DataFrame({"at": [START, START + timedelta(hours=6)], "allowance_tokens": [4096, 512]})
+    states = frame.select("at", floor=pl.Series([0, 1]), full=pl.Series([2, 1]))
+    for figure in (fig_trend(frame, SETTINGS, "light", span=ends), fig_states(states, "light", span=ends)):
+        assert figure.layout.xaxis.range == tuple(at.replace(tzinfo=None) for at in ends)
