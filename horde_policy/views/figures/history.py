@@ -48,6 +48,7 @@ class Mark:
 def _times(frame: pl.DataFrame) -> list[str]:
     """Return the instants of ``at`` as the wall time of UTC, since Plotly drops the zone; as the text that it sends anyway.
 
+    >>> from datetime import UTC
     >>> _times(pl.DataFrame({"at": [datetime(2026, 11, 29, 12, tzinfo=UTC)]}))
     ['2026-11-29T12:00:00']
     """
@@ -136,6 +137,7 @@ STACKED: Final = ("no_worker", "floor", "falling", "too_large", "unknown", "full
 def states_alt(frame: pl.DataFrame) -> str:
     """Return what the figure shows, in one sentence.
 
+    >>> from datetime import UTC
     >>> at = [datetime(2026, 11, 29, hour, tzinfo=UTC) for hour in (0, 6)]
     >>> states_alt(pl.DataFrame({"at": at, "no_worker": [0, 0], "floor": [1, 4], "full": [9, 6]}))
     'How many models were in which state over the range: at most 4 at the floor or without a worker, 4 at its end.'
@@ -198,6 +200,7 @@ def _broken(frame: pl.DataFrame, gaps: pl.DataFrame | None) -> pl.DataFrame:
 
     What is known holds up to that instant: the last value is told there once more, since a step ends at its next point.
 
+    >>> from datetime import UTC
     >>> at = [datetime(2026, 11, 29, hour, tzinfo=UTC) for hour in (0, 6)]
     >>> gap = pl.DataFrame({"from": [datetime(2026, 11, 29, 2, tzinfo=UTC)], "to": [at[1]]})
     >>> _broken(pl.DataFrame({"at": at, "allowance_tokens": [9, 5]}), gap)["allowance_tokens"].to_list()
