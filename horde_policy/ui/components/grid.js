@@ -146,7 +146,7 @@ const fillers = {
     })
     svg.append(shape("path", { d: path, fill: "none", stroke: "currentColor", "stroke-width": 1.5 }))
     if (!known) {
-      const mark = shape("text", { x: 56, y: 13, "text-anchor": "end", "font-size": 12, fill: "currentColor" })
+      const mark = shape("text", { x: 56, y: 13, "text-anchor": "end", "font-size": 12 })
       mark.textContent = MARKS.unknown
       svg.append(mark)
     }
