@@ -62,6 +62,7 @@ def test_a_session_holds_only_small_things_that_can_be_stored(app: Callable[[], 
     # Streamlit's own check cannot be switched on: the state of its component parts does not pass it.
     shown = app().open(page)
     parts = {
+        "shared.nav",
         "shared.status",
         "overview.pulse",
         "overview.board",
