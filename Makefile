@@ -9,7 +9,7 @@ JOBS   ?= 4
 # Written once and read by every app, command and test process after the first; an environment may have forbidden it.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: run test check lint types warm unit bench soak lock system clean format
+.PHONY: run test check lint types warm rewritten unit bench soak lock system clean format
 
 run: $(VENV)/.run
 	$(BIN)/python tools/serve.py --warm --port $(PORT)
@@ -21,7 +21,7 @@ test:
 
 # What needs one core each stands side by side; the tests then take all of them.
 check: $(VENV)/.dev
-	$(MAKE) --jobs=2 --output-sync=target lint types warm
+	$(MAKE) --jobs=2 --output-sync=target lint types warm rewritten
 	$(MAKE) unit
 
 lint: $(VENV)/.dev
@@ -38,6 +38,10 @@ types: $(VENV)/.dev
 # The compiled loops, once for all: every test process that finds none would compile its own at the same time.
 warm: $(VENV)/.dev
 	$(BIN)/python -c "from horde_policy.cli.warming import warm_all; warm_all()"
+
+# The tests with their assertions taken apart, once for all: every test process that finds none would do it at the same time.
+rewritten: $(VENV)/.dev
+	$(BIN)/python -m pytest --collect-only -qq >/dev/null
 
 unit: $(VENV)/.dev
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -q --durations=25 --durations-min=5

@@ -8,6 +8,7 @@
     }
   }
   walk(document)
+  const main = document.querySelector("[data-testid=stMain]")
   const up = (node) => node.parentElement ?? (node.getRootNode().host ?? null)
   const shown = (node) => {
     const box = node.getBoundingClientRect()
@@ -132,7 +133,7 @@
     "computed twice": [...document.querySelectorAll(".js-plotly-plot")]
       .filter((plot) => window.firstDrawn.get(plot) !== plot.calcdata)
       .map((plot) => plot.closest("[class*=st-key-]")?.className.match(/st-key-\S+/)?.[0]),
-    wide: document.documentElement.scrollWidth - window.innerWidth,
+    wide: Math.max(document.documentElement.scrollWidth - window.innerWidth, main.scrollWidth - main.clientWidth),
     unreachable: controls.filter((node) => node.tabIndex < 0 && !node.disabled && !node.closest("[data-testid^=stNumberInputStep], [role=listbox], [role=radiogroup], [role=group], [role=combobox], [data-baseweb], [role=grid]")).map((node) => node.outerHTML.slice(0, 160)),
   }
 }

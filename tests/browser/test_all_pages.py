@@ -98,10 +98,16 @@ def misplaced(viewer: Viewer) -> list[str]:
         viewer.page.wait_for_timeout(200)
 
 
+OVER = """() => {
+  const main = document.querySelector("[data-testid=stMain]")
+  return Math.max(document.documentElement.scrollWidth - innerWidth, main.scrollWidth - main.clientWidth)
+}"""
+
+
 def wide_on_a_phone(viewer: Viewer) -> float:
     viewer.page.set_viewport_size(PHONE)  # type: ignore[arg-type]
     until = time.monotonic() + PATIENCE_S
-    while (over := viewer.page.evaluate("document.documentElement.scrollWidth - innerWidth")) > 1 and time.monotonic() < until:
+    while (over := viewer.page.evaluate(OVER)) > 1 and time.monotonic() < until:
         viewer.page.wait_for_timeout(100)
     return float(over)
 

@@ -138,8 +138,7 @@ def test_a_hostile_row_opens_its_own_model(demo: App, view: View) -> None:
     assert text.visible(name) in tab.page.locator('[data-testid="stMultiSelect"]').first.inner_text()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("size", [(1280, 720), (390, 844)])
+@pytest.mark.parametrize(("scheme", "size"), [("light", (1280, 720)), ("dark", (390, 844))])
 def test_it_is_usable_in_both_themes_and_on_a_phone(demo: App, view: View, scheme: str, size: tuple[int, int]) -> None:
     tab = view(demo, color_scheme=scheme, viewport={"width": size[0], "height": size[1]}).open("overview").board()
     background = tab.page.evaluate("() => getComputedStyle(document.querySelector('[data-testid=stApp]')).backgroundColor")

@@ -11,7 +11,6 @@ from tests.pages.conftest import write_history
 pytestmark = pytest.mark.browser
 
 View = Callable[..., Viewer]
-MAIN = '[data-testid="stMain"]'
 FERNERY = "koboldcpp/Fernery-24B-v1.1"
 
 
@@ -82,15 +81,6 @@ def test_hostile_names_stay_text_and_fetch_nothing(demo: App, view: View, page: 
     assert tab.page.evaluate("() => document.querySelectorAll('td b, td img, td script, td a a').length") == 0
     links = tab.page.locator("a").evaluate_all("links => links.map(link => link.href)")
     assert all(link.startswith(demo.url) for link in links)
-
-
-@pytest.mark.parametrize("page", ["model", "workers", "sources"])
-@pytest.mark.parametrize(("scheme", "width", "height"), [("light", 1280, 720), ("dark", 390, 844)])
-def test_nothing_is_cut_off_at_the_side(demo: App, view: View, page: str, scheme: str, width: int, height: int) -> None:
-    tab = view(demo, color_scheme=scheme, viewport={"width": width, "height": height}).open(page)
-    tab.page.wait_for_selector("tbody tr")
-    tab.settled()
-    assert tab.page.locator(MAIN).evaluate("node => node.scrollWidth - node.clientWidth") == 0
 
 
 def test_on_a_phone_a_model_is_two_lines_and_the_rest_comes_on_demand(demo: App, view: View) -> None:

@@ -94,7 +94,7 @@ def test_a_slider_moves_the_result_and_back_undoes_it(demo: App, view: View) -> 
     assert slider.input_value() == "2048"
 
 
-@pytest.mark.parametrize(("scheme", "size"), [("light", (390, 844)), ("dark", (1280, 720))])
+@pytest.mark.parametrize(("scheme", "size"), [("light", (390, 844)), pytest.param("dark", (1280, 720), marks=pytest.mark.soak)])
 def test_it_is_usable_in_both_themes_and_on_a_phone(demo: App, view: View, scheme: str, size: tuple[int, int]) -> None:
     tab = shown(view(demo, color_scheme=scheme, viewport={"width": size[0], "height": size[1]}).open("replay", **SMALL))
     assert tab.page.locator(CHARTS).count() >= 4

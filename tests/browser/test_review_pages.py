@@ -90,10 +90,12 @@ FORMS: dict[str, tuple[Callable[[Path], bytes], str]] = {
 }
 
 
-def test_each_form_is_told_by_its_content(demo: App, view: View, tmp_path: Path) -> None:
+@pytest.mark.parametrize("forms", [["text.gz", "proto", "parquet"], pytest.param(list(FORMS), marks=pytest.mark.soak)])
+def test_each_form_is_told_by_its_content(demo: App, view: View, tmp_path: Path, forms: list[str]) -> None:
     tab = shown(view(demo).open("decisions"))
     seen = {""}
-    for form, (made, words) in FORMS.items():
+    for form in forms:
+        made, words = FORMS[form]
         upload(tab, payload(f"export-{form}.bin", made(tmp_path)))
         tab.page.locator(".grid").get_by_text(f"export-{form}.bin").first.wait_for()
         tab.page.locator(".grid").get_by_text(words, exact=True).first.wait_for()
@@ -176,12 +178,13 @@ def test_hostile_names_in_a_file_are_text_on_every_page(demo: App, view: View) -
         assert tab.page.locator("img[src='x'], img[src*='192.0.2.1'], a[href*='192.0.2.1']").count() == 0
 
 
-def test_a_file_of_150_mb_is_read_in_one_upload(demo: App, view: View, tmp_path: Path) -> None:
+@pytest.mark.parametrize("megabytes", [30, pytest.param(150, marks=pytest.mark.soak)])
+def test_a_large_file_is_read_in_one_upload(demo: App, view: View, tmp_path: Path, megabytes: int) -> None:
     series = [decision(outcome, instance=f"i{n}") for outcome in ("free", "funded", "refused") for n in range(50)]
     path = tmp_path / "large.prom"
     looks = 0
     with path.open("wb") as out:
-        while out.tell() < 150 * MEGABYTE:
+        while out.tell() < megabytes * MEGABYTE:
             out.write(exposition([(one, 60.0 * looks, float(looks)) for one in series]))
             looks += 1
     tab = shown(view(demo).open("decisions"))

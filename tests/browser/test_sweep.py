@@ -106,7 +106,7 @@ def test_a_square_a_dot_and_back(demo: App, view: View) -> None:
     until_true(tab.page, "!location.search.includes('point=')")
 
 
-@pytest.mark.parametrize(("scheme", "size"), [("light", (390, 844)), ("dark", (1280, 720))])
+@pytest.mark.parametrize(("scheme", "size"), [("light", (390, 844)), pytest.param("dark", (1280, 720), marks=pytest.mark.soak)])
 def test_it_is_usable_in_both_themes_and_on_a_phone(demo: App, view: View, scheme: str, size: tuple[int, int]) -> None:
     tab = shown(view(demo, color_scheme=scheme, viewport={"width": size[0], "height": size[1]}).open("sweep"))
     expect(tab.page.locator('[data-testid="stPlotlyChart"]')).to_have_count(6)

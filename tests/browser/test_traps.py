@@ -38,6 +38,7 @@ def test_a_tab_that_is_open_while_the_app_starts_finds_its_page(tmp_path: Path, 
         app.stop()
 
 
+@pytest.mark.soak
 def test_without_a_first_run_the_same_link_would_open_under_page_not_found(tmp_path: Path, view: View) -> None:
     # T2. When this fails Streamlit has mended it, and tools/serve.py is no longer needed.
     app = start_app(tmp_path / "log", warm=False)

@@ -53,16 +53,12 @@ class App:
         self.test = AppTest.from_file(str(ROOT / "app.py"), default_timeout=30)
 
     def open(self, page: str = "overview", **query: str | list[str]) -> "App":
+        if page != "overview":
+            self.test.switch_page(FILES[page])
         self.test.query_params.clear()
         for name, value in query.items():
             self.test.query_params[name] = value
-        if page == "overview":
-            self.test.run()
-        else:
-            self.test.run()
-            for name, value in query.items():
-                self.test.query_params[name] = value
-            self.test.switch_page(FILES[page]).run()
+        self.test.run()
         return self
 
     @property

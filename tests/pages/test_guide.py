@@ -124,7 +124,7 @@ def test_the_figures_are_the_demos_whatever_the_deployment_says(app: NewApp, mon
     shown.assert_well()
     assert shown.tiles("guide.tiles") == before
     assert not shown.test.selectbox, "the guide has no source or size to choose"
-    assert list(live.pollers().started()) == ["demo"], "the guide asks no source"
+    assert list(live.pollers().started()) == [], "the guide asks no source"
 
 
 def test_a_real_page_says_which_step_it_belongs_to_and_how_to_go_back(app: NewApp) -> None:
