@@ -97,6 +97,11 @@ class Past:
     _trends: dict[Hashable, pl.DataFrame] = field(default_factory=dict, init=False, repr=False, compare=False)
     # What this run of a page was given: its parts ask for the same, and what all viewers share takes longer to find.
 
+    @property
+    def told_until(self) -> datetime:
+        """The end of the range, or the last poll before it: up to there the history tells what held."""
+        return min(self.shown.end, self.last)
+
     def _key(self, shown: Range) -> tuple[str, str, datetime, datetime]:
         # What was read of a history that moves holds until it moves.
         name = f"{self.store.name} {self.last.isoformat()}" if self.moves else self.store.name

@@ -63,7 +63,9 @@ def show_states(opened: Opened, found: history.Past | history.Missing) -> None:
     st.header("Models by state over the range", anchor=False)
     trends = found.trends(tuple(opened.board.by_model))
     frame = past.states_over(trends)
-    figure = fig_states(frame, theme_mode(), gaps=found.gaps(), marks=_marks(found), span=found.shown.ends)
+    figure = fig_states(
+        frame, theme_mode(), gaps=found.gaps(), marks=_marks(found), span=found.shown.ends, held_until=found.told_until
+    )
     show_figure(figure, alt=states_alt(frame), key="overview.trend", on_box=_zoomed)
     st.caption(" ".join(part for part in ("Of the models on the board now.", past.steps_sentence(trends, frame), ZOOM) if part))
 
@@ -171,6 +173,7 @@ def show_trend(opened: Opened, detail: ModelDetail, found: history.Past | histor
             tuple(gaps.iter_rows()),
             tuple(_marks(found)),
             found.shown.ends,
+            found.told_until,
         ),
         alt=trend_alt(frame, gaps.height),
         key="model.trend",
@@ -194,6 +197,7 @@ def _trend(
     gaps: Sequence[tuple[Any, ...]],
     marks: Sequence[Mark],
     span: tuple[datetime, datetime],
+    held_until: datetime,
     mode: Mode,
 ) -> go.Figure:
     return fig_trend(
@@ -204,6 +208,7 @@ def _trend(
         gaps=pl.DataFrame(gaps, GAP_ROWS.polars_schema(), orient="row"),
         marks=marks,
         span=span,
+        held_until=held_until,
     )
 
 

@@ -84,7 +84,7 @@ def show_past(opened: Opened, past: history.Past | history.Missing) -> None:
     longest = over_range.sort("present_ratio", "worker_id", descending=[True, False]).head(MOST_WORKERS_DRAWN)
     order = longest["worker_id"].to_list()
     names = [name or worker_id for name, worker_id in longest.select("name", "worker_id").iter_rows()]
-    figure = fig_presence(past.periods(), order, names, min(past.shown.end, past.last), past.gaps(), theme_mode())
+    figure = fig_presence(past.periods(), order, names, past.told_until, past.gaps(), theme_mode(), span=past.shown.ends)
     show_figure(figure, alt=presence_alt(over_range.height, len(order)), key="workers.presence")
     show_grid(
         workers.GONE_COLUMNS,

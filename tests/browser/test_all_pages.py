@@ -148,6 +148,7 @@ def test_figures_follow_the_theme_that_a_viewer_changes_to(demo: App, view: View
         while (shown := viewer.page.evaluate(SURFACES_SHOWN)) != drawn and time.monotonic() < until:
             viewer.page.wait_for_timeout(100)
         assert shown == drawn, theme
+        viewer.settled()
 
 
 @pytest.mark.parametrize(
@@ -208,6 +209,11 @@ def test_a_link_of_the_navigation_shows_that_it_has_the_focus(demo: App, view: V
         kind, style, width, ratio = viewer.page.evaluate(RING)
         assert (kind, style, width) == ("A", "solid", "2px")
         assert ratio >= 3.0, "what shows the focus needs a contrast of 3 to 1 (WCAG 1.4.11)"
+    viewer.page.keyboard.press("Enter")
+    viewer.page.wait_for_url("**/sources**")
+    viewer.settled()
+    kept = viewer.page.get_by_role("link", name="Sources").first.evaluate("link => link.getRootNode().activeElement === link")
+    assert kept, "who chose a page by the keyboard goes on from there"
 
 
 SIGNS = """() => {

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import expect
 
 from tests.browser.conftest import App, Viewer, until_true
 from tests.pages.conftest import write_history
@@ -33,7 +34,7 @@ def test_the_keyboard_moves_the_queue_and_the_address_follows(demo: App, view: V
     tab.page.go_back()
     until_true(tab.page, "!document.location.search.includes('queue_by')")
     tab.page.locator("td:has-text('Then')").first.wait_for(state="detached")
-    assert slider.input_value() == before
+    expect(slider).to_have_value(before)
 
 
 def test_a_span_drawn_over_the_trend_becomes_the_range(

@@ -2,11 +2,9 @@
 
 const instances = new WeakMap()
 
-const linkOf = (link, here) => {
+const linkOf = (link) => {
   const made = element("a")
-  made.href = addressOf(here, link.page, link.query)
   made.title = link.help
-  if (link.page === here) made.setAttribute("aria-current", "page")
   const icon = element("span", "icon", link.icon)
   icon.setAttribute("aria-hidden", "true")
   icon.setAttribute("translate", "no")
@@ -16,16 +14,16 @@ const linkOf = (link, here) => {
   return item
 }
 
-const sectionOf = (section, here) => {
+const sectionOf = (section) => {
   const list = element("ul")
-  list.append(...section.links.map((link) => linkOf(link, here)))
+  list.append(...section.links.map(linkOf))
   return [element("h2", null, section.name), list]
 }
 
-// On a phone the side bar lies over the page that was chosen.
-const PHONE_PX = 640
+// Where the screen is narrow the side bar lies over the page that was chosen.
 const leaveSideBar = () => {
-  if (window.innerWidth <= PHONE_PX) document.querySelector('[data-testid="stSidebarCollapseButton"] button')?.click()
+  const [bar, page] = ["stSidebar", "stMain"].map((part) => document.querySelector(`[data-testid="${part}"]`)?.getBoundingClientRect())
+  if (bar && page && page.left < bar.right) document.querySelector('[data-testid="stSidebarCollapseButton"] button')?.click()
 }
 
 const start = (root, parentElement) => {
@@ -44,9 +42,16 @@ const start = (root, parentElement) => {
 export default function ({ data, parentElement }) {
   const root = parentElement.querySelector(".nav")
   const instance = instances.get(parentElement) ?? start(root, parentElement)
-  // The same links stay as they are, so that the one with the focus keeps it.
-  const text = JSON.stringify([data, window.location.pathname])
-  if (instance.text !== text) root.replaceChildren(...data.sections.flatMap((section) => sectionOf(section, data.here)))
+  // The links stay, whatever page is shown, so that the one with the focus keeps it: only where they lead and the mark change.
+  const links = data.sections.flatMap((section) => section.links)
+  const text = JSON.stringify(links.map((link) => [link.page, link.label]))
+  if (instance.text !== text) root.replaceChildren(...data.sections.flatMap(sectionOf))
   instance.text = text
+  root.querySelectorAll("a").forEach((made, place) => {
+    const { page, query } = links[place]
+    made.href = addressOf(data.here, page, query)
+    if (page === data.here) made.setAttribute("aria-current", "page")
+    else made.removeAttribute("aria-current")
+  })
   return () => instances.delete(parentElement)
 }

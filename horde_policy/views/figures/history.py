@@ -79,6 +79,7 @@ def fig_trend(
     gaps: pl.DataFrame | None = None,
     marks: Sequence[Mark] = (),
     span: tuple[datetime, datetime] | None = None,
+    held_until: datetime | None = None,
 ) -> go.Figure:
     """Return the allowance over time as steps, earlier days behind it, gaps hatched and never drawn over, marks labelled.
 
@@ -98,6 +99,8 @@ def fig_trend(
         Annotations within the range.
     span
         The ends of the range, where the axis ends; without it the data say where.
+    held_until
+        Up to where what the last poll of the range found is known to hold; null does not say.
     """
     figure = base_figure(height_px=300)
     for line in behind:
@@ -109,7 +112,7 @@ def fig_trend(
             line={"color": FAINT[mode], "width": 1.4, "dash": line.dash, "shape": "hv"},
             hovertemplate=f"{line.word}: %{{y:,}} tokens<extra></extra>",
         )
-    broken = _broken(frame, gaps)
+    broken = _broken(_held(frame, held_until, gaps), gaps)
     figure.add_scatter(
         x=_times(broken),
         y=broken["allowance_tokens"].to_list(),
@@ -156,6 +159,7 @@ def fig_states(
     gaps: pl.DataFrame | None = None,
     marks: Sequence[Mark] = (),
     span: tuple[datetime, datetime] | None = None,
+    held_until: datetime | None = None,
 ) -> go.Figure:
     """Return how many models were in which state over time, one on the other, the worst at the bottom.
 
@@ -165,10 +169,11 @@ def fig_states(
         ``at``, and a column a state with how many models were in it; see :func:`horde_policy.views.past.states_over`.
     mode
         The viewer's theme.
-    gaps, marks, span
+    gaps, marks, span, held_until
         As for :func:`fig_trend`; nobody looked in a gap, so it is shaded over what was last seen.
     """
     figure = base_figure(height_px=220)
+    frame = _held(frame, held_until, gaps)
     times = _times(frame)
     for state in STACKED:
         if state not in frame.columns or not frame[state].sum():
@@ -193,6 +198,26 @@ def fig_states(
     name_axis(figure.layout.yaxis, "models")
     figure.layout.yaxis.rangemode = "tozero"
     return figure
+
+
+def _held(frame: pl.DataFrame, until: datetime | None, gaps: pl.DataFrame | None) -> pl.DataFrame:
+    """Return the frame with what its last poll found once more at ``until``, up to which it holds unless a gap begins before.
+
+    >>> from datetime import UTC
+    >>> at = [datetime(2026, 11, 29, hour, tzinfo=UTC) for hour in (0, 6, 9)]
+    >>> _held(pl.DataFrame({"at": at[:1], "full": [3]}), at[1], None)["full"].to_list()
+    [3, 3]
+    >>> gap = pl.DataFrame({"from": [at[1]], "to": [at[2]]})
+    >>> [_held(pl.DataFrame({"at": at[:1], "full": [3]}), until, gap).height for until in (None, at[0], at[1], at[2])]
+    [1, 1, 1, 1]
+    """
+    last = frame["at"].max() if frame.height else None
+    if until is None or not isinstance(last, datetime) or until <= last:
+        return frame
+    if gaps is not None and gaps.filter((pl.col("from") <= until) & (pl.col("to") > last)).height:
+        return frame
+    end = frame.sort("at").tail(1).with_columns(at=pl.lit(until).cast(frame.schema["at"]))
+    return pl.concat([frame, end])
 
 
 def _broken(frame: pl.DataFrame, gaps: pl.DataFrame | None) -> pl.DataFrame:
@@ -288,7 +313,14 @@ CHARACTER_PX = 6.5
 
 
 def fig_presence(
-    periods: pl.DataFrame, order: Sequence[str], names: Sequence[str], end: datetime, gaps: pl.DataFrame, mode: Mode
+    periods: pl.DataFrame,
+    order: Sequence[str],
+    names: Sequence[str],
+    end: datetime,
+    gaps: pl.DataFrame,
+    mode: Mode,
+    *,
+    span: tuple[datetime, datetime] | None = None,
 ) -> go.Figure:
     """Return a row a worker with a bar for each stretch of the range in which it was there; a very short one has a mark.
 
@@ -299,11 +331,13 @@ def fig_presence(
     order, names
         The ids of the workers drawn, from the top, and what they are called; hostile text.
     end
-        The end of the range, for stretches that are not over.
+        Up to where the history tells of the range, for stretches that are not over.
     gaps
         Frame with ``from`` and ``to``: nobody looked then, so they are shaded over the bars.
     mode
         The viewer's theme.
+    span
+        The ends of the range, where the axis ends; without it the stretches say where.
     """
     figure = base_figure(height_px=90 + 19 * max(3, len(order)))
     place = {worker_id: len(order) - number for number, worker_id in enumerate(order)}
@@ -313,7 +347,7 @@ def fig_presence(
         .otherwise(pl.col("standing"))
         .alias("standing")
     )
-    start = min(shown["from"].to_list(), default=end)
+    start = min(shown["from"].to_list(), default=end) if span is None else span[0]
     for standing, (word, state, dash, width) in _LINES.items():
         x: list[datetime | None] = []
         y: list[int | None] = []
@@ -321,7 +355,7 @@ def fig_presence(
         of_it = shown.filter(pl.col("standing") == standing)
         for worker_id, came, left in of_it.select("worker_id", "from", "to").iter_rows():
             stop = left or end
-            x += [wall_time(came), wall_time(stop), None]
+            x += [wall_time(max(came, start)), wall_time(stop), None]
             y += [place[worker_id], place[worker_id], None]
             marks += [width + 1 if stop - came < SHORT_STAY * (end - start) else 0, 0, 0]
         if x:
@@ -337,7 +371,7 @@ def fig_presence(
                 hovertemplate="%{x|%-d %b %H:%M} UTC<extra></extra>",
             )
     _draw_gaps(figure, gaps, mode)
-    utc_axis(figure, span=(start, end))
+    utc_axis(figure, span=span or (start, end))
     called = [shortened_name(visible(name), 28) for name in names]
     labels = [escape_plotly(name) for name in called]
     figure.layout.margin.l = 14 + round(CHARACTER_PX * max(map(len, called), default=0))

@@ -65,3 +65,15 @@ def test_an_axis_of_time_ends_where_the_range_ends() -> None:
     states = frame.select("at", floor=pl.Series([0, 1]), full=pl.Series([2, 1]))
     for figure in (fig_trend(frame, SETTINGS, "light", span=ends), fig_states(states, "light", span=ends)):
         assert figure.layout.xaxis.range == tuple(at.replace(tzinfo=None) for at in ends)
+
+
+def test_a_range_without_a_poll_within_it_shows_what_held() -> None:
+    ends = START + timedelta(minutes=1), START + timedelta(minutes=2)
+    frame = pl.DataFrame({"at": [START], "allowance_tokens": [4096]})
+    states = frame.select("at", full=pl.Series([2]))
+    for figure in (
+        fig_trend(frame, SETTINGS, "light", span=ends, held_until=ends[1]),
+        fig_states(states, "light", span=ends, held_until=ends[1]),
+    ):
+        assert figure.data[-1].x[-1] == "2026-11-29T00:02:00"
+        assert len(set(figure.data[-1].y)) == 1
