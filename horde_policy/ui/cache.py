@@ -18,7 +18,7 @@ KEPT_BOARDS = 64
 
 
 KEPT_FLEETS = 16
-"""Fleets that are kept: they hang on the settings alone."""
+"""Fleets that are kept: they hang on the snapshot and the settings, and on no size."""
 
 
 @st.cache_resource(max_entries=KEPT_FLEETS, show_spinner=False)

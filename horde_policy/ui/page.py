@@ -26,13 +26,17 @@ NO_SUCH_SOURCE = "There is no such source here"
 
 @dataclass(frozen=True)
 class Opened:
-    """What a page works with: the state, the snapshot, the fleet under the state's settings, and the source's status."""
+    """What a page works with: the state, the snapshot with its id, and the source's status; what is read of it on demand."""
 
     state: ViewState
     snapshot: Snapshot
     snapshot_id: str
     status: Status
-    fleet: Fleet
+
+    @cached_property
+    def fleet(self) -> Fleet:
+        """The workers and what they serve, under the state's settings."""
+        return cache.fleet_of(self.snapshot, self.snapshot_id, self.state.settings)
 
     @cached_property
     def board(self) -> Board:
@@ -83,8 +87,7 @@ def open_source() -> Opened:
     if seen.snapshot is None:
         show_no_data(state, seen)
         st.stop()
-    fleet = cache.fleet_of(seen.snapshot, seen.snapshot_id, state.settings)
-    return Opened(state, seen.snapshot, seen.snapshot_id, seen.status, fleet)
+    return Opened(state, seen.snapshot, seen.snapshot_id, seen.status)
 
 
 def show_no_data(state: ViewState, seen: live.Seen) -> None:

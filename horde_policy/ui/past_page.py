@@ -9,7 +9,7 @@ import polars as pl
 import streamlit as st
 
 from horde_policy.board.detail import ModelDetail, model_detail
-from horde_policy.board.rows import make_board
+from horde_policy.board.pool import Fleet
 from horde_policy.frames.schemas import Schema
 from horde_policy.history.reading import GAP_ROWS, snapshot_at
 from horde_policy.history.trend import TREND_ROWS
@@ -216,12 +216,12 @@ def _show_past_tiles(opened: Opened, detail: ModelDetail, found: history.Past) -
     """Show the page's row of figures as they were at the end of the range that the address names."""
     then = snapshot_at(found.store, found.shown.end, found.source)
     size, context = opened.state.max_length_tokens, opened.state.max_context_tokens
-    board = make_board(then, opened.state.settings, max_length=size, context_tokens=context, strip_sizes=())
+    fleet = Fleet.of(then, opened.state.settings)
     st.subheader(f"As of {instant(found.shown.end)}, the end of the range", anchor=False)
     unrecorded = unrecorded_at(found.store, found.shown.end, found.source)
     if unrecorded is not None:
         st.warning(escape_markdown(visible(f"{unrecorded.text[:1].upper()}{unrecorded.text[1:]}.")), icon=":material/history:")
-    tiles = model.detail_tiles(model_detail(board.fleet, detail.measure.models, size, context))
+    tiles = model.detail_tiles(model_detail(fleet, detail.measure.models, size, context))
     components.pulse(key="model.then", data={"tiles": tiles})
 
 
