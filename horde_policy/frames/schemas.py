@@ -57,17 +57,20 @@ class Schema:
         has no meaning, and a NaN.
         """
         what = f"frame {self.name}"
+        have = frame.schema
+        floats = [name for name in self.columns if name in have and have[name].is_float()]
+        with_nan = frame.select(pl.col(floats).is_nan().any()).row(0, named=True) if floats else {}
         for name, column in self.columns.items():
-            if name not in frame.columns:
+            if name not in have:
                 raise FrameError(what, f"column {name}", None, "is missing")
-            have = frame.schema[name]
-            if have != column.dtype:
-                raise FrameError(what, f"column {name}", have, f"must be {column.dtype}")
+            if have[name] != column.dtype:
+                raise FrameError(what, f"column {name}", have[name], f"must be {column.dtype}")
             values = frame[name]
             if not column.null and values.null_count():
                 row = values.is_null().arg_max()
                 raise FrameError(what, f"row {row}, column {name}", None, "must not be null")
-            if have.is_float() and values.is_nan().any():
+            if with_nan.get(name):
                 row = values.is_nan().arg_max()
                 raise FrameError(what, f"row {row}, column {name}", float("nan"), "must be a number or null")
-        return frame.select(list(self.columns))
+        names = list(self.columns)
+        return frame if have.names() == names else frame.select(names)

@@ -6,7 +6,6 @@ from typing import Any, Final
 import polars as pl
 
 from horde_policy.replay.fill_rule import FillRule
-from horde_policy.sweep.axes import SETTINGS
 from horde_policy.sweep.inputs import MadeUp, made_up
 from horde_policy.sweep.judge import Judgement
 from horde_policy.sweep.noise import LEAST_BLOCKS
@@ -311,7 +310,7 @@ def _briefly(judgement: Judgement) -> list[str]:
 
 
 def _order(judgement: Judgement) -> str:
-    return " · ".join(_heading(name).lower() for name in _varied(judgement)) or "as in force"
+    return " · ".join(_heading(name).lower() for name in judgement.varied) or "as in force"
 
 
 def point_columns(judgement: Judgement) -> list[Column]:
@@ -355,10 +354,11 @@ def point_rows(judgement: Judgement, marks: Mapping[str, str], queries: Mapping[
         The one looked at, which is set off.
     """
     by_point = {row["point"]: row for row in judgement.points.iter_rows(named=True)}
+    varied = judgement.varied
     rows = []
     for point, query in list(queries.items())[:MOST_ROWS]:
         row = by_point[point]
-        values = " · ".join(setting_value(name, row[name]).removesuffix(" tokens") for name in _varied(judgement))
+        values = " · ".join(setting_value(name, row[name]).removesuffix(" tokens") for name in varied)
         cells: dict[str, Any] = {"settings": f"{marks.get(point, '')} {values}".strip() or "as in force"}
         for metric in judgement.question.metrics:
             low, high = row[f"{metric.key}_low"], row[f"{metric.key}_high"]
@@ -373,10 +373,6 @@ def point_rows(judgement: Judgement, marks: Mapping[str, str], queries: Mapping[
         }
         rows.append(Row(id=point, cells=cells, query=query, pinned=point == shown))
     return rows
-
-
-def _varied(judgement: Judgement) -> list[str]:
-    return [name for name in SETTINGS if name in judgement.varied]
 
 
 def _heading(name: str) -> str:

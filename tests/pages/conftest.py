@@ -8,6 +8,7 @@ from typing import Any
 import polars as pl
 import pytest
 import streamlit as st
+from streamlit.components.v2 import manifest_scanner
 from streamlit.testing.v1 import AppTest
 
 from horde_policy.clock import SystemClock
@@ -111,6 +112,15 @@ class App:
 
     def assert_well(self) -> None:
         assert not self.test.exception, [e.message for e in self.test.exception]
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _parts_looked_for_once() -> Iterator[None]:
+    """Streamlit looks through every installed package for parts of pages, once a server; in a test that is once a viewer."""
+    found = manifest_scanner.scan_component_manifests()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(manifest_scanner, "scan_component_manifests", lambda: found)
+        yield
 
 
 @pytest.fixture(autouse=True)
