@@ -23,6 +23,7 @@ from horde_policy.history.since import changes_over
 from horde_policy.history.status import RecorderStatus, recorder_statuses
 from horde_policy.history.store import HistoryStore
 from horde_policy.history.trend import size_class, trend, trends
+from horde_policy.history.unrecorded import unrecorded_at
 from horde_policy.history.upkeep import StoreInfo, store_info
 from horde_policy.settings import AllowanceSettings
 from horde_policy.ui import address
@@ -45,6 +46,7 @@ __all__ = [
     "kept_metrics",
     "open_store",
     "say_missing",
+    "say_unrecorded",
     "store_standing",
 ]
 
@@ -306,6 +308,13 @@ def find_past(opened: Opened, *, whole: bool = False) -> Past | Missing:
 def say_missing(sentence: str) -> None:
     """Show in place of what rests on the history why it is not there."""
     st.info(escape_markdown(sentence), icon=":material/history:")
+
+
+def say_unrecorded(past: Past) -> None:
+    """Say, where no poll was stored near the end of the range, of when what is shown of that end is."""
+    unrecorded = unrecorded_at(past.store, past.shown.end, past.source)
+    if unrecorded is not None:
+        st.warning(escape_markdown(visible(f"{unrecorded.text[:1].upper()}{unrecorded.text[1:]}.")), icon=":material/history:")
 
 
 def choose_range(state: ViewState, past: Past | Missing) -> None:

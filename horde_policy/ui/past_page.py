@@ -13,7 +13,6 @@ from horde_policy.board.pool import Fleet
 from horde_policy.frames.schemas import Schema
 from horde_policy.history.reading import GAP_ROWS, snapshot_at
 from horde_policy.history.trend import TREND_ROWS
-from horde_policy.history.unrecorded import unrecorded_at
 from horde_policy.settings import AllowanceSettings
 from horde_policy.ui import address, components, history
 from horde_policy.ui.charts import Itself, show_figure, theme_mode
@@ -24,7 +23,7 @@ from horde_policy.views.exports import file_name, headings, to_csv
 from horde_policy.views.figures.history import Mark, fig_states, fig_trend, states_alt, trend_alt
 from horde_policy.views.figures.style import Mode
 from horde_policy.views.history import thinned
-from horde_policy.views.text import escape_markdown, instant, unbroken, visible
+from horde_policy.views.text import escape_markdown, instant, unbroken
 
 __all__ = ["offer_csv", "show_changes", "show_firing", "show_states", "show_trend", "sparks", "trail_waits"]
 
@@ -61,6 +60,8 @@ def show_states(opened: Opened, found: history.Past | history.Missing) -> None:
     if isinstance(found, history.Missing):
         return
     st.header("Models by state over the range", anchor=False)
+    if opened.state.to_at is not None:
+        history.say_unrecorded(found)
     trends = found.trends(tuple(opened.board.by_model))
     frame = past.states_over(trends)
     figure = fig_states(
@@ -218,9 +219,7 @@ def _show_past_tiles(opened: Opened, detail: ModelDetail, found: history.Past) -
     size, context = opened.state.max_length_tokens, opened.state.max_context_tokens
     fleet = Fleet.of(then, opened.state.settings)
     st.subheader(f"As of {instant(found.shown.end)}, the end of the range", anchor=False)
-    unrecorded = unrecorded_at(found.store, found.shown.end, found.source)
-    if unrecorded is not None:
-        st.warning(escape_markdown(visible(f"{unrecorded.text[:1].upper()}{unrecorded.text[1:]}.")), icon=":material/history:")
+    history.say_unrecorded(found)
     tiles = model.detail_tiles(model_detail(fleet, detail.measure.models, size, context))
     components.pulse(key="model.then", data={"tiles": tiles})
 

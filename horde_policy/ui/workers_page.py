@@ -80,6 +80,8 @@ def show_past(opened: Opened, past: history.Past | history.Missing) -> None:
     if isinstance(past, history.Missing):
         history.say_missing(past.sentence)
         return
+    if opened.state.to_at is not None:
+        history.say_unrecorded(past)
     over_range = past.workers()
     longest = over_range.sort("present_ratio", "worker_id", descending=[True, False]).head(MOST_WORKERS_DRAWN)
     order = longest["worker_id"].to_list()

@@ -169,15 +169,18 @@ def test_a_wall_screen_says_what_fires(app: NewApp) -> None:
     assert not shown.test.get("expander")
 
 
+@pytest.mark.parametrize("page", ["overview", "model", "workers"])
 @pytest.mark.parametrize("where", ["gap", "end", "poll"])
-def test_figures_as_of_an_instant_that_was_not_recorded_say_so(where: str, app: NewApp, made_history: MadeHistory) -> None:
+def test_figures_as_of_an_instant_that_was_not_recorded_say_so(
+    page: str, where: str, app: NewApp, made_history: MadeHistory
+) -> None:
     polls = made_history.polls
     at = {"gap": polls[19] + timedelta(hours=1), "end": polls[-1] + timedelta(hours=3), "poll": polls[10]}[where]
     at = at.replace(second=0, microsecond=0) + timedelta(minutes=1)
     text = {name: f"{instant:%Y-%m-%dT%H:%MZ}" for name, instant in (("from", at - timedelta(hours=6)), ("to", at))}
-    shown = app().open("model", source=SOURCE, m=made_history.model, **text)
+    shown = app().open(page, source=SOURCE, m=made_history.model, **text)
     shown.assert_well()
-    assert shown.tiles("model.then")
+    assert shown.has_part("model.then") == (page == "model")
     said = [text.replace("\\", "").replace("\u2060", "") for text in shown.warnings]
     told = [text for text in said if text.startswith("Not recorded")]
     assert len(told) == (where != "poll")
