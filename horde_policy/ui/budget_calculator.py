@@ -15,6 +15,7 @@ from horde_policy.sources.demo import BUNDLED_FOLDER
 from horde_policy.ui.address import seed
 from horde_policy.ui.budget_controls import write_budget
 from horde_policy.ui.fields import number_field
+from horde_policy.ui.headings import show_heading
 from horde_policy.ui.tables import show_grid
 from horde_policy.views import budget_words as words
 from horde_policy.views.budget_inputs import priced_model
@@ -30,7 +31,7 @@ MOST_CHARACTERS = 1_000_000
 
 def show_calculator(state: BudgetState, table: PriceTable | None) -> None:
     """Show the hold of a request body, line by line, at the page's prices and reservation."""
-    st.header("One request, line by line", anchor=False)
+    show_heading("One request, line by line")
     left, right = st.columns([2, 5], gap="medium")
     with left:
         st.session_state.setdefault("budget.body", EXAMPLE_FILE.read_text(encoding="utf-8").strip())

@@ -25,6 +25,7 @@ from horde_policy.frames.usage import LEDGER_HOLDS, LEDGER_WINDOWS
 from horde_policy.ui.address import seed
 from horde_policy.ui.budget_controls import write_budget
 from horde_policy.ui.budget_desk import budget_desk
+from horde_policy.ui.headings import show_heading
 from horde_policy.ui.tables import show_grid
 from horde_policy.views import budget_ledger as words
 from horde_policy.views.budget_exports import LedgerStamp, in_dollars
@@ -85,7 +86,7 @@ def _book() -> _Book:
 
 def show_ledger(state: ViewState) -> None:
     """Show the ledger as it stands, and look again on the page's timer."""
-    st.header("The ledger now", anchor=False)
+    show_heading("The ledger now")
     key = "budget.inputs"
     seed(key, state.budget.inputs)
     st.segmented_control(

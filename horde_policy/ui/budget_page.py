@@ -11,6 +11,7 @@ from horde_policy.ui import components
 from horde_policy.ui.address import read_state
 from horde_policy.ui.budget_desk import Replayed, budget_desk, prepared, replayed, run_of
 from horde_policy.ui.charts import show_figure, theme_mode
+from horde_policy.ui.headings import show_heading
 from horde_policy.ui.tables import show_grid
 from horde_policy.views import budget_words as words
 from horde_policy.views.budget_exports import BudgetStamp, moments_csv, run_parquet, settings_csv
@@ -118,16 +119,16 @@ def show_figures(opened: Opened, result: Replayed) -> None:
     rows, chosen, shown = replay.summary.to_dicts(), f"reserve={tokens}", words.shown_settings(tokens)
     left, right = st.columns(2, gap="medium")
     with left:
-        st.header("What the reservation trades", anchor=False)
+        show_heading("What the reservation trades")
         show_figure(
             figures.fig_trade_off(replay.summary, tokens, mode),
             alt=figures.trade_off_alt(rows, replay.limit_pico),
             key="budget.trade-off",
         )
-        st.header("What became of the requests", anchor=False)
+        show_heading("What became of the requests")
         show_figure(figures.fig_outcomes(replay.summary, mode), alt=figures.outcomes_alt(rows), key="budget.outcomes")
     with right:
-        st.header(f"Money over time, {tokens:,} tokens reserved", anchor=False)
+        show_heading(f"Money over time, {tokens:,} tokens reserved")
         show_figure(
             figures.fig_money(moments, chosen, replay.limit_pico, dated=dated, mode=mode),
             alt=figures.money_alt(moments, chosen, replay.limit_pico),
@@ -137,7 +138,7 @@ def show_figures(opened: Opened, result: Replayed) -> None:
             ("Worst case beyond what is held (W)", "bound_pico", figures.fig_bound),
             ("Open holds over time", "open", figures.fig_open),
         ):
-            st.header(title, anchor=False)
+            show_heading(title)
             show_figure(
                 fig(moments, shown, dated=dated, mode=mode),
                 alt=figures.over_time_alt(moments, shown, column),
@@ -147,7 +148,7 @@ def show_figures(opened: Opened, result: Replayed) -> None:
 
 def show_details(result: Replayed) -> None:
     """Show the settings side by side, and what the alternatives are."""
-    st.header("The reservations and the alternatives side by side", anchor=False)
+    show_heading("The reservations and the alternatives side by side")
     show_grid(
         words.SETTING_COLUMNS,
         words.setting_rows(result.replay.summary),

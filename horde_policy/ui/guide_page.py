@@ -15,6 +15,7 @@ from horde_policy.sources.recorded import load_recorded
 from horde_policy.ui import address, components
 from horde_policy.ui.budget_calculator import EXAMPLE_FILE
 from horde_policy.ui.charts import show_figure, theme_mode
+from horde_policy.ui.headings import show_heading
 from horde_policy.ui.shell import END, link_to
 from horde_policy.ui.tables import show_grid
 from horde_policy.views.figures.guide import fig_named_points, named_points_alt
@@ -188,7 +189,7 @@ def show_finish() -> None:
     with lessons:
         st.markdown("\n".join(f"{number}. {escape_markdown(step.lesson)}" for number, step in enumerate(STEPS, start=1)))
     with onward, st.container(key="guide.onward"):
-        st.header("Where to go on", anchor=False)
+        show_heading("Where to go on")
         for page, label, takes in ONWARD:
             link_to(page, label, {}, icon=":material/arrow_forward:")
             st.caption(takes)
@@ -206,7 +207,7 @@ def show_finish() -> None:
 
 def show_glossary() -> None:
     """Show every word of the product with its one definition."""
-    st.header("Words", anchor=False)
+    show_heading("Words")
     columns = [Column(key="word", label="Word", kind="name"), Column(key="text", label="What it means", wrap=True, wide=True)]
     rows = [Row(id=key, cells={"word": name_cell(term.word), "text": {"text": term.text}}) for key, term in glossary_entries()]
     show_grid(columns, rows, key="guide.glossary", alt="The words of this product and what they mean")

@@ -8,6 +8,7 @@ import streamlit as st
 from horde_policy.board.detail import ModelDetail, SizeStep
 from horde_policy.settings import AllowanceSettings
 from horde_policy.ui.charts import show_figure, theme_mode
+from horde_policy.ui.headings import show_heading
 from horde_policy.ui.page import Opened
 from horde_policy.ui.what_if import Outcome
 from horde_policy.views.figures.model import CurvePoint, add_other_rules, add_trail, add_tried, curve_alt, fig_curve, name_marks
@@ -30,7 +31,7 @@ def show_figures(
     settings, measure = opened.state.settings, detail.measure
     left, right = st.columns(2, gap="medium")
     with left:
-        st.header("Allowance over the estimated wait", anchor=False)
+        show_heading("Allowance over the estimated wait")
         waits = (
             (None, None, None) if measure.waits is None else (measure.waits.low_s, measure.waits.named_s, measure.waits.worst_s)
         )
@@ -43,7 +44,7 @@ def show_figures(
             key="model.curve",
         )
     with right:
-        st.header("Allowance over the size asked for", anchor=False)
+        show_heading("Allowance over the size asked for")
         end_tokens = sizes_end_tokens(detail.steps, settings, measure.max_length)
         show_figure(
             _sizes,

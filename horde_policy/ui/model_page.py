@@ -7,6 +7,7 @@ import streamlit as st
 from horde_policy.board.detail import ModelDetail
 from horde_policy.board.moves import way_back
 from horde_policy.ui import address, components
+from horde_policy.ui.headings import show_heading
 from horde_policy.ui.headline import show_headline
 from horde_policy.ui.page import Opened, folded
 from horde_policy.ui.tables import show_grid
@@ -62,10 +63,10 @@ def show_refusal(opened: Opened, detail: ModelDetail) -> None:
     """Show the sentence that a client without kudos reads, for which size, and the declaration gap where there is one."""
     refused = model.refused_request(detail, opened.fleet, opened.state.max_context_tokens)
     if refused is None:
-        st.header("What a refused client reads", anchor=False)
+        show_heading("What a refused client reads")
         st.caption(model.no_refusal_sentence(detail))
         return
-    st.header(f"What a client without kudos reads when it asks for {count(refused.max_length)} tokens", anchor=False)
+    show_heading(f"What a client without kudos reads when it asks for {count(refused.max_length)} tokens")
     with st.container(border=True):  # what copies it stands in the fold below: Streamlit's block of code costs 0.3 s at first
         st.text(refused.decision.message)
     notes = [model.other_size_sentence(refused, detail.measure), model.gap_sentence(refused)]
@@ -78,7 +79,7 @@ def show_workers(opened: Opened, detail: ModelDetail) -> None:
     """Show the workers that serve the models, which count, and what each one's loss would do; then the scenarios of the wait."""
     measure = detail.measure
     without = model.losses_by_worker(detail, opened.fleet, opened.state.max_context_tokens)
-    st.header(f"Workers: {count(measure.eligible_workers)} of {count(len(detail.workers))} count", anchor=False)
+    show_heading(f"Workers: {count(measure.eligible_workers)} of {count(len(detail.workers))} count")
     show_grid(
         model.WORKER_COLUMNS,
         model.worker_rows(detail, without),
@@ -88,7 +89,7 @@ def show_workers(opened: Opened, detail: ModelDetail) -> None:
     )
     rows = model.scenario_rows(detail)
     if rows:
-        st.header("The estimated wait is one of three readings of public figures", anchor=False)
+        show_heading("The estimated wait is one of three readings of public figures")
         show_grid(
             model.SCENARIO_COLUMNS, rows, key="model.scenarios", alt="The three scenarios of the wait, each with its reason"
         )
@@ -130,7 +131,7 @@ def _draw_sentences(opened: Opened, detail: ModelDetail, rules: OtherRules, foun
 def show_unknowns(detail: ModelDetail) -> None:
     """Show what a reader should know of these figures, and which conditions nobody reports."""
     if detail.measure.notes:
-        st.header("To know about these figures", anchor=False)
+        show_heading("To know about these figures")
         for note in detail.measure.notes:
             st.text(visible(note.text))
     with st.expander("What decides over a worker and is not in public data", icon=":material/visibility_off:"):

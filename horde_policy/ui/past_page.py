@@ -16,6 +16,7 @@ from horde_policy.history.trend import TREND_ROWS
 from horde_policy.settings import AllowanceSettings
 from horde_policy.ui import address, components, history
 from horde_policy.ui.charts import Itself, show_figure, theme_mode
+from horde_policy.ui.headings import show_heading
 from horde_policy.ui.page import Opened
 from horde_policy.ui.tables import show_grid
 from horde_policy.views import grid, model, past
@@ -59,7 +60,7 @@ def show_states(opened: Opened, found: history.Past | history.Missing) -> None:
     """Show how many of the board's models were in which state over the range; a span drawn over it becomes the range."""
     if isinstance(found, history.Missing):
         return
-    st.header("Models by state over the range", anchor=False)
+    show_heading("Models by state over the range")
     if opened.state.to_at is not None:
         history.say_unrecorded(found)
     trends = found.trends(tuple(opened.board.by_model))
@@ -114,11 +115,11 @@ def offer_csv(opened: Opened, key: str, frame: Callable[[], pl.DataFrame], schem
 def show_changes(opened: Opened, found: history.Past | history.Missing) -> None:
     """Show what changed over the range, the gravest first, and what was noted; or what it would need."""
     if isinstance(found, history.Missing):
-        st.header("What changed", anchor=False)
+        show_heading("What changed")
         history.say_missing(found.sentence)
         return
     changes = found.changes()
-    st.header(past.changes_title(changes), anchor=False)
+    show_heading(past.changes_title(changes))
     show_grid(
         past.CHANGE_COLUMNS,
         past.change_rows(changes, address.links(opened.state).elsewhere),
@@ -149,7 +150,7 @@ def trail_waits(opened: Opened, found: history.Past | history.Missing) -> list[f
 
 def show_trend(opened: Opened, detail: ModelDetail, found: history.Past | history.Missing) -> None:
     """Show how the allowance went, the day and the week before behind it; a span drawn over it becomes the range."""
-    st.header("Over time", anchor=False)
+    show_heading("Over time")
     history.choose_range(opened.state, found)
     if isinstance(found, history.Missing):
         history.say_missing(found.sentence)
@@ -218,7 +219,7 @@ def _show_past_tiles(opened: Opened, detail: ModelDetail, found: history.Past) -
     then = snapshot_at(found.store, found.shown.end, found.source)
     size, context = opened.state.max_length_tokens, opened.state.max_context_tokens
     fleet = Fleet.of(then, opened.state.settings)
-    st.subheader(f"As of {instant(found.shown.end)}, the end of the range", anchor=False)
+    show_heading(f"As of {instant(found.shown.end)}, the end of the range", level=3)
     history.say_unrecorded(found)
     tiles = model.detail_tiles(model_detail(fleet, detail.measure.models, size, context))
     components.pulse(key="model.then", data={"tiles": tiles})

@@ -12,6 +12,7 @@ from horde_policy.sources.catalogue import CONTACT_SETTING, Entry
 from horde_policy.sources.dry_run import DryRunClient
 from horde_policy.sources.horde import client_agent
 from horde_policy.ui import live
+from horde_policy.ui.headings import show_heading
 from horde_policy.ui.page import Opened
 from horde_policy.views.probe import probe_lines
 from horde_policy.views.text import count, visible
@@ -53,7 +54,7 @@ def show_probe(opened: Opened) -> None:
     entry = live.live_entry(state.source)
     if entry is None:
         return
-    st.header("Ask the server itself", anchor=False)
+    show_heading("Ask the server itself")
     if len(state.models) != 1:
         st.caption("A probe asks about one model: name one above.")
         return

@@ -15,6 +15,7 @@ from horde_policy.replay.fleets import Fleet
 from horde_policy.replay.unserved import unserved_notes
 from horde_policy.ui import address, live
 from horde_policy.ui.charts import show_figure, theme_mode
+from horde_policy.ui.headings import show_heading
 from horde_policy.ui.replay_desk import Desk, Job, Replayed, desk
 from horde_policy.ui.replay_fleets import ChosenFleet, chosen_fleet, history_choices
 from horde_policy.ui.replay_inputs import known_inputs, models_named, traffic_of
@@ -226,11 +227,11 @@ def show_figures(opened: Opened, result: Replayed) -> None:
     left, right = st.columns(2, gap="medium")
     with left:
         _changes(result)
-        st.header("Who gets what", anchor=False)
+        show_heading("Who gets what")
         by = _chosen("Outcomes by", MIX_WORDS, "replay.by", "by", asked.by)
         show_figure(figures.fig_mix(scores, by, mode), alt=figures.mix_alt(scores), key="replay.mix")
     with right:
-        st.header("How long admitted requests wait", anchor=False)
+        show_heading("How long admitted requests wait")
         with st.container(horizontal=True):
             requester = _optional("Requester", REQUESTERS, "all requesters", "requester", asked.requester)
             outcome = _optional("Outcome", OUTCOMES[:3], "all admitted", "outcome", asked.outcome)
@@ -242,7 +243,7 @@ def show_figures(opened: Opened, result: Replayed) -> None:
             key="replay.waits",
         )
         st.caption(words.OF_ADMITTED)
-        st.header("The allowance over time", anchor=False)
+        show_heading("The allowance over time")
         model = _model(scores, asked.model)
         dated = bool(result.inputs.traffic.stamp["dated"])
         show_figure(
@@ -253,7 +254,7 @@ def show_figures(opened: Opened, result: Replayed) -> None:
 
 
 def _changes(result: Replayed) -> None:
-    st.header("Who gains and who loses against the baseline", anchor=False)
+    show_heading("Who gains and who loses against the baseline")
     if not result.changes:
         st.caption("Nothing is compared. Add settings above.")
         return
@@ -329,7 +330,7 @@ def _unless_first(name: str, names: Sequence[str]) -> str:
 def show_details(opened: Opened, result: Replayed) -> None:
     """Show the largest differences, and folded away the waits, what did not finish, agreement and the file's problems."""
     if result.changes:
-        st.header("The largest differences from the baseline", anchor=False)
+        show_heading("The largest differences from the baseline")
         first = words.leading(result.changes)  # the one that the headline is about
         ordered = sorted(result.runs[1:], key=lambda item: item[0].letter != first)
         titles = {run.letter: run.title for run, _ in ordered}
@@ -343,7 +344,7 @@ def show_details(opened: Opened, result: Replayed) -> None:
         )
     agreement = words.agreement_rows(result.scores)
     if agreement:
-        st.header("Recorded and replayed outcomes", anchor=False)
+        show_heading("Recorded and replayed outcomes")
         show_grid(words.AGREEMENT_COLUMNS, agreement, key="replay.agreement", alt="Recorded against replayed outcomes, by run")
     with st.expander("Queue waits of the requests that started, by requester and outcome", icon=":material/hourglass_empty:"):
         show_grid(
@@ -432,7 +433,7 @@ def _show_kept() -> None:
     kept: list[tuple[dict[str, list[str]], str, str]] = st.session_state.get(KEPT, [])
     if not kept:
         return
-    st.header("Kept in this session", anchor=False)
+    show_heading("Kept in this session")
     for number, (query, title, digests) in enumerate(kept):
         with st.container(horizontal=True, vertical_alignment="center"):
             st.button("Open", key=f"replay.kept-{number}", on_click=st.query_params.from_dict, args=(query,), type="tertiary")

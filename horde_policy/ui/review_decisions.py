@@ -15,6 +15,7 @@ from horde_policy.review.whatif import what_if
 from horde_policy.ui import address
 from horde_policy.ui.charts import show_figure, theme_mode
 from horde_policy.ui.fields import number_field
+from horde_policy.ui.headings import show_heading
 from horde_policy.ui.review_choices import drawn_span
 from horde_policy.ui.review_page import Opened, offer, show_nothing
 from horde_policy.ui.tables import show_grid
@@ -185,7 +186,7 @@ def show_figures(opened: Opened) -> None:
     looked_at = opened.looked_at(opened.exported)
     if looked_at.counted.high <= 0:
         return
-    st.header("Requested size against allowance", anchor=False)
+    show_heading("Requested size against allowance")
     left, right = st.columns([3, 2], gap="medium")
     with left:
         grid = size_grid(opened.exported.decisions, opened.settings, opened.state.keep)
@@ -218,7 +219,7 @@ def _show_over_time(opened: Opened, looked_at: Exported) -> None:
     cells = decompose(looked_at.decisions, ["time", *([colour] if colour else [])])
     if cells["time"].null_count() == cells.height:
         return
-    st.header("Over time", anchor=False)
+    show_heading("Over time")
     quiet = quiet_hours(looked_at)
     show_figure(
         figures.fig_over_time(cells, colour, theme_mode(), notes=opened.notes, quiet=quiet),
@@ -238,7 +239,7 @@ def show_comparison(opened: Opened) -> None:
     other = opened.other
     if other is None:
         return
-    st.header("Compared", anchor=False)
+    show_heading("Compared")
     by = [name for name in opened.state.dimensions if name and name != "time"] or ["outcome"]
     first, second = opened.looked_at(opened.exported), opened.looked_at(other)
     if first.counted.high <= 0 or second.counted.high <= 0:
@@ -291,7 +292,7 @@ def show_what_if(opened: Opened) -> None:
     if looked_at.counted.high <= 0:
         return
     settings, state = opened.settings, opened.state
-    st.header("What if the ceiling or the floor were another?", anchor=False)
+    show_heading("What if the ceiling or the floor were another?")
     with st.container(horizontal=True, vertical_alignment="bottom"):
         for field, label, value in (
             ("ceiling", "Ceiling (tokens)", state.ceiling or settings.ceiling_tokens),

@@ -15,6 +15,7 @@ from horde_policy.review.decompose import WORDS, filtered
 from horde_policy.review.exported import Exported
 from horde_policy.settings import AllowanceSettings
 from horde_policy.ui import address, components, history, reading, review_choices, review_library, review_live, uploads
+from horde_policy.ui.headings import show_heading
 from horde_policy.ui.tables import show_grid
 from horde_policy.views import review_tables as tables
 from horde_policy.views.cut_short import cut_short_details, cut_short_text
@@ -280,7 +281,7 @@ def show_nothing(opened: Opened, before: float, what: str) -> None:
 def show_data(opened: Opened) -> None:
     """Show what the figures are made of: files, what was not understood, what is wrong in the data."""
     exported = opened.whole
-    st.header("What this is made of", anchor=False)
+    show_heading("What this is made of")
     show_grid(tables.FILE_COLUMNS, tables.file_rows(exported), key="review.files", alt="Files that were read, and what they are")
     left = tables.left_rows(exported)
     with st.expander(f"What was not understood: {tables.left_text(exported)}", icon=":material/rule_folder:"):

@@ -15,6 +15,7 @@ from horde_policy.settings import AllowanceSettings
 from horde_policy.ui import address
 from horde_policy.ui.charts import show_figure, theme_mode
 from horde_policy.ui.fields import number_field
+from horde_policy.ui.headings import show_heading
 from horde_policy.ui.review_page import Opened, offer, show_nothing
 from horde_policy.ui.tables import show_grid
 from horde_policy.units import one_or_range
@@ -66,7 +67,7 @@ def groups(exported: Exported, settings: AllowanceSettings, looked_at: tuple[str
 def show_estimates(opened: Opened) -> dict[str, tables.WaitGroup]:
     """Show estimated and measured waits on one axis with the marks, and the table of all groups; return the groups."""
     found = groups(opened.exported, opened.settings, opened.state.requester)
-    st.header("Estimated against measured", anchor=False)
+    show_heading("Estimated against measured")
     both = {name: one.distribution for name, one in found.items() if name in ("estimated", "measured")}
     if not both:
         show_nothing(opened, 0.0, "waits")
@@ -88,7 +89,7 @@ def show_requesters(opened: Opened, found: Mapping[str, tables.WaitGroup]) -> No
     by_name = {word_text("requester", who): who for who in REQUESTERS}
     by_requester = {name: found[name].distribution for name in by_name if name in found}
     if by_requester:
-        st.header("Measured, by requester", anchor=False)
+        show_heading("Measured, by requester")
         names = list(by_requester)
         figure = fig_distributions(by_requester, opened.settings, theme_mode())
         for trace, name in zip(figure.data, names, strict=True):
@@ -132,7 +133,7 @@ def show_other(opened: Opened) -> None:
     """Show the waits beside those that they are compared with; nothing where nothing is compared."""
     if opened.other is None:
         return
-    st.header("Compared", anchor=False)
+    show_heading("Compared")
     sides = {"first side": opened.exported, "second side": opened.other}
     st.caption("  \n".join(f"**{name.capitalize()}** {escape_markdown(tables.side_text(side))}" for name, side in sides.items()))
     made = {
@@ -172,7 +173,7 @@ def verdict_of(opened: Opened) -> Verdict:
 
 def show_funded(opened: Opened) -> None:
     """Show the question about funded waits, its answer, and the bounds that it rests on."""
-    st.header("What did funded requests wait, and is a per-request record needed?", anchor=False)
+    show_heading("What did funded requests wait, and is a per-request record needed?")
     st.caption(
         "Queue waits do not say whether kudos were held. All that is certain of funded ones are bounds, from the waits of "
         "registered requesters and from how many of their assignments held nothing. Registered requesters only."

@@ -6,6 +6,7 @@ from horde_policy.review.finding import Finding
 from horde_policy.review.findings import Question, Week, review_week
 from horde_policy.ui import address
 from horde_policy.ui.charts import show_figure, theme_mode
+from horde_policy.ui.headings import show_heading
 from horde_policy.ui.review_page import Opened, now, offer, show_data
 from horde_policy.ui.shell import link_to
 from horde_policy.views.figures.review_whatif import fig_gains, gains_alt
@@ -122,7 +123,7 @@ def show_questions(week: Week) -> None:
     told = [(section, text) for section, text in missing if text is not None]
     if not told:
         return
-    st.header("What these data cannot say", anchor=False)
+    show_heading("What these data cannot say")
     for section, text in told:
         st.info(escape_markdown(text), title=SECTION_TITLES[section.code], icon=":material/do_not_disturb_on:")
 
@@ -131,7 +132,7 @@ def show_changes(week: Week) -> None:
     """Show which size would gain from which change of ceiling or floor."""
     if not week.what_ifs:
         return
-    st.header(SECTION_TITLES["changes"], anchor=False)
+    show_heading(SECTION_TITLES["changes"])
     show_figure(fig_gains(week.what_ifs, theme_mode()), alt=gains_alt(week.what_ifs), key="week.gains")
     st.caption(
         "How many requests would become free (**+**) or cease to be (**−**), tried on the counts alone, with the waits as they "

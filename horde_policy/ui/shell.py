@@ -15,6 +15,7 @@ from horde_policy.errors import ConfigError
 from horde_policy.sources.catalogue import DEMO_KEY, RECORDED_SETTING, URL_KEY
 from horde_policy.ui import address, components, controls, live, reading
 from horde_policy.ui.garbage import KEPT, keep_modules
+from horde_policy.ui.headings import HEADINGS
 from horde_policy.ui.lost import lead_on, unknown_name
 from horde_policy.ui.sign_in import require_sign_in
 from horde_policy.ui.styles import style_of
@@ -196,7 +197,7 @@ def frame(sections: Mapping[str, Sequence[PageEntry]]) -> Navigation:
         st.error(escape_markdown(str(error)), title="The settings of this deployment make no sense", icon=":material/build:")
         st.stop()
     _current.set(page)
-    st.html(MARGINS + style_of(page.here, state))
+    st.html(MARGINS + HEADINGS + style_of(page.here, state))
     if state.wall:
         leave_or_enter(on_wall=True)
         _tell(notes, address.take_notices())

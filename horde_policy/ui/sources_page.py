@@ -5,6 +5,7 @@ from datetime import datetime
 import streamlit as st
 
 from horde_policy.ui import address, history, live, uploads
+from horde_policy.ui.headings import show_heading
 from horde_policy.ui.headline import show_headline
 from horde_policy.ui.other_sources import other_sources
 from horde_policy.ui.tables import show_grid
@@ -57,7 +58,7 @@ def _draw_sources(state: ViewState) -> None:
 
 def show_others(now: datetime) -> None:
     """Show what other figures come from: exports, a Prometheus, the history, the ledger, the sweeps that are kept."""
-    st.header("What other pages' figures come from", anchor=False)
+    show_heading("What other pages' figures come from")
     show_grid(
         OTHER_COLUMNS,
         other_rows(other_sources(now)),
@@ -68,7 +69,7 @@ def show_others(now: datetime) -> None:
 
 def show_problems(found: tuple[sources.SourceFigures, ...]) -> None:
     """Show what is wrong in the configuration and in the data of the sources in use."""
-    st.header("Problems and notes in the data", anchor=False)
+    show_heading("Problems and notes in the data")
     show_grid(
         sources.PROBLEM_COLUMNS,
         sources.problem_rows(found, live.source_problems()),
@@ -80,7 +81,7 @@ def show_problems(found: tuple[sources.SourceFigures, ...]) -> None:
 
 def show_history(now: datetime) -> None:
     """Show the configured history: what its store holds, and how its recorders stand; what it would need without one."""
-    st.header("History", anchor=False)
+    show_heading("History")
     standing = history.store_standing(now)
     if isinstance(standing, str):
         history.say_missing(standing)
@@ -101,7 +102,7 @@ def show_history(now: datetime) -> None:
 
 def show_uploads() -> None:
     """Show what this session has uploaded, what each was understood as, and a way to forget it."""
-    st.header("Uploads of this session", anchor=False)
+    show_heading("Uploads of this session")
     held = uploads.listed()
     show_grid(
         sources.UPLOAD_COLUMNS,

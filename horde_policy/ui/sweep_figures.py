@@ -7,6 +7,7 @@ import streamlit as st
 from horde_policy.sweep.metrics import METRICS, Metric
 from horde_policy.ui.address import deployment_settings, seed
 from horde_policy.ui.charts import show_figure, theme_mode
+from horde_policy.ui.headings import show_heading
 from horde_policy.ui.sweep_controls import write_asked
 from horde_policy.ui.sweep_page import Result
 from horde_policy.ui.tables import show_grid
@@ -37,10 +38,10 @@ def show_maps(result: Result) -> None:
     """Show the squares of two settings beside the front."""
     left, right = st.columns(2, gap="medium")
     with left:
-        st.header("Two settings", anchor=False)
+        show_heading("Two settings")
         _heat(result)
     with right:
-        st.header("What it costs", anchor=False)
+        show_heading("What it costs")
         _front(result)
 
 
@@ -146,7 +147,7 @@ def _front(result: Result) -> None:
 
 def show_looked_at(result: Result) -> None:
     """Show the settings looked at beside those in force: figures, days, seeds."""
-    st.header("The settings looked at", anchor=False)
+    show_heading("The settings looked at")
     seed("sweep.point", result.point)
     st.selectbox(
         "Settings looked at", list(result.names), format_func=lambda name: result.names.get(name, name), key="sweep.point",
@@ -172,7 +173,7 @@ def show_looked_at(result: Result) -> None:
         with place:
             kind = cast(Literal["day", "seed"], by)
             blocks = blocks_of(result.judgement, list(words), metric, kind)
-            st.subheader("Day by day" if by == "day" else "Seed by seed", anchor=False)
+            show_heading("Day by day" if by == "day" else "Seed by seed", level=3)
             if len(next(iter(blocks.values()))) < 2:
                 st.caption(f"One {by} only: nothing shows how much the {by}s differ.")
                 continue
@@ -185,7 +186,7 @@ def show_looked_at(result: Result) -> None:
 
 def show_parallel(result: Result) -> None:
     """Show every point as a line over its settings and figures."""
-    st.header("All settings at once", anchor=False)
+    show_heading("All settings at once")
     show_figure(
         lines.fig_parallel(result.judgement, result.names, point=result.point, mode=theme_mode()),
         alt=lines.parallel_alt(result.judgement, result.point),
@@ -196,7 +197,7 @@ def show_parallel(result: Result) -> None:
 
 def show_settings(result: Result) -> None:
     """Show how much each setting moves the deciding figure."""
-    st.header("What each setting does", anchor=False)
+    show_heading("What each setting does")
     if not result.judgement.sensitivities:
         st.caption("No setting was varied.")
         return
@@ -215,7 +216,7 @@ def show_settings(result: Result) -> None:
 
 def show_points(result: Result) -> None:
     """Show all points, each a link that looks at it; on a phone each is a card."""
-    st.header("Every point tried", anchor=False)
+    show_heading("Every point tried")
     judgement, asked, base = result.judgement, result.state.sweep, deployment_settings()
     marked = {"in force": judgement.baseline, "proposed": judgement.recommended, "looked at": result.point}
     marks: dict[str, str] = {}

@@ -13,6 +13,7 @@ from horde_policy.settings import AllowanceSettings
 from horde_policy.ui import address
 from horde_policy.ui.controls import SETTING_LABELS
 from horde_policy.ui.fields import number_field
+from horde_policy.ui.headings import show_heading
 from horde_policy.ui.page import Opened
 from horde_policy.ui.tables import show_grid
 from horde_policy.units import MAX_LENGTH_LIMIT_TOKENS
@@ -55,7 +56,7 @@ def show_what_if(opened: Opened, detail: ModelDetail, found: Outcome | None) -> 
 
     The fold is open where the address tries something; closed, its widgets cost the page nothing.
     """
-    st.header("What moves it", anchor=False)
+    show_heading("What moves it")
     now, settings = detail.measure, opened.state.settings
     then, tried = (None, settings) if found is None else (found.then, found.settings)
     at = then or now

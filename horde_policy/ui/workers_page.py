@@ -8,6 +8,7 @@ from horde_policy.board.moves import SinglePoint
 from horde_policy.history.presence import WORKER_ROWS
 from horde_policy.ui import address, components, history
 from horde_policy.ui.charts import show_figure, theme_mode
+from horde_policy.ui.headings import show_heading
 from horde_policy.ui.page import Opened
 from horde_policy.ui.past_page import offer_csv
 from horde_policy.ui.tables import show_grid
@@ -61,7 +62,7 @@ def show_workers(opened: Opened, points: Sequence[SinglePoint], past: history.Pa
 
 def show_points(opened: Opened, points: Sequence[SinglePoint]) -> None:
     """Show the models that one eligible worker carries, and what their allowance becomes without it."""
-    st.header("Single points of failure", anchor=False)
+    show_heading("Single points of failure")
     show_grid(
         workers.POINT_COLUMNS,
         workers.point_rows(points, opened.state.settings.ceiling_tokens, address.links(opened.state).elsewhere),
@@ -75,7 +76,7 @@ def show_points(opened: Opened, points: Sequence[SinglePoint]) -> None:
 
 def show_past(opened: Opened, past: history.Past | history.Missing) -> None:
     """Show when each worker was there over the range, and since when the others are gone."""
-    st.header("There over the range, and gone since", anchor=False)
+    show_heading("There over the range, and gone since")
     history.choose_range(opened.state, past)
     if isinstance(past, history.Missing):
         history.say_missing(past.sentence)

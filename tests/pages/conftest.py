@@ -1,7 +1,9 @@
 import json
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ import pytest
 import streamlit as st
 from streamlit.components.v2 import manifest_scanner
 from streamlit.testing.v1 import AppTest
+from streamlit.testing.v1.element_tree import Header
 
 from horde_policy.clock import SystemClock
 from horde_policy.history.store import HistoryStore
@@ -103,6 +106,17 @@ class App:
     @property
     def title(self) -> str:
         return str(self.test.title[0].value).replace("\N{NO-BREAK SPACE}", " ")
+
+    @property
+    def headings(self) -> list[str]:
+        """The headings of the page's parts in their order, as words."""
+        found: list[str] = []
+        for element in self.test.main:
+            if element.type == "html":
+                found += [unescape(words) for words in re.findall(r"<h[23]>(.*)</h[23]>", str(element.proto.body))]
+            elif isinstance(element, Header):
+                found.append(str(element.value))
+        return found
 
     @property
     def warnings(self) -> list[str]:

@@ -42,7 +42,7 @@ def test_the_overview_has_lines_range_alerts_and_changes(app: NewApp) -> None:
     assert line.endswith("3 more")
     changed = shown.rows("overview.changes")
     assert "lamplighter left" in changed["koboldcpp/Fernery-24B-v1.1"]["cells"]["why"]["text"]
-    assert any(str(header.value) == "Models by state over the range" for header in shown.test.header)
+    assert "Models by state over the range" in shown.headings
     figure = json.loads(shown.test.get("plotly_chart")[0].proto.spec)
     assert {trace["name"] for trace in figure["data"]} >= {"full", "falling", "floor", "no worker"}
     tops = [sum(values) for values in zip(*(trace["y"] for trace in figure["data"]), strict=True)]
@@ -101,7 +101,7 @@ def test_the_tiles_of_a_past_instant_are_those_of_the_snapshot_that_held_then(ap
     then = shown.tiles("model.then")
     allowance = board.by_model[model].measure.allowance_tokens
     assert count(allowance) in json.dumps(then, ensure_ascii=False)
-    assert f"As of {at:%d %b %Y %H:%M}" in " ".join(str(header.value) for header in shown.test.subheader)
+    assert f"As of {at:%d %b %Y %H:%M}" in " ".join(shown.headings)
 
 
 def test_what_is_offered_as_csv_has_units_a_stamp_and_no_formula(monkeypatch: pytest.MonkeyPatch) -> None:

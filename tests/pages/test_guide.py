@@ -106,7 +106,7 @@ def test_a_page_that_a_step_opens_begins_with_what_the_step_is_about(
     def headers(**query: str) -> list[str]:
         shown = app().open(page, **query)
         shown.assert_well()
-        return [str(header.value) for header in shown.test.header]
+        return shown.headings
 
     in_the_workshop, alone = headers(step=step), headers()
     assert in_the_workshop[0] == subject
