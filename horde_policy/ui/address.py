@@ -45,6 +45,7 @@ _SEEN = "address.seen"
 _PAGE = "address.page"
 _SEEDED = "address.seeded"
 _NOTICES = "address.notices"
+_UNTAKEN = "address.notices.untaken"
 _FIRST_SOURCE = "address.first-source"
 _WALL_PAGE = "overview"
 _NO_WALL = "The link's wall is left out: only the Overview has a wall's screen."
@@ -179,9 +180,12 @@ def run_again(*, settled: bool = False) -> NoReturn:
     st.rerun()
 
 
-def say(text: str, *, again: str | Collection[str] = ()) -> None:
-    """Leave a notice for the next run; ``again`` names a widget, or several, to be set back to what the URL says."""
-    st.session_state.setdefault(_NOTICES, []).append(text)
+def say(text: str, *, again: str | Collection[str] = (), at: str = "") -> None:
+    """Leave a notice for the next run; ``again`` names a widget, or several, to be set back to what the URL says.
+
+    ``at`` names the part of the page that shows it (:func:`take_notices`): one at the top is out of sight from far down.
+    """
+    st.session_state.setdefault(_NOTICES, []).append((at, text))
     back = {again} if isinstance(again, str) else set(again)
     st.session_state[_SEEDED] = [key for key in st.session_state.get(_SEEDED, []) if key not in back]
 
@@ -191,7 +195,16 @@ def say_stays(what: str, error: InputError, *, again: str) -> None:
     say(f"{what}: {error.told}.", again=again)
 
 
-def take_notices() -> list[str]:
-    """Return the notices left since the last run, and forget them."""
-    notices: list[str] = st.session_state.pop(_NOTICES, [])
-    return notices
+def take_notices(at: str = "") -> list[str]:
+    """Return the notices for a part of the page that were left since the last run, and forget them.
+
+    Those that the part they were left for did not take, as it is no longer there, are for the top of the page the next time.
+    """
+    left: list[tuple[str, str]] = st.session_state.pop(_NOTICES, [])
+    untaken: list[tuple[str, str]] = st.session_state.pop(_UNTAKEN, [])
+    if at:
+        st.session_state[_NOTICES] = [notice for notice in left if notice[0] != at]
+        st.session_state[_UNTAKEN] = [notice for notice in untaken if notice[0] != at]
+        return [text for place, text in (*untaken, *left) if place == at]
+    st.session_state[_UNTAKEN] = [notice for notice in left if notice[0]]
+    return [text for _, text in untaken] + [text for place, text in left if not place]

@@ -19,6 +19,7 @@ from horde_policy.views.parameters import (
     MOST_FIND_CHARACTERS,
     REFRESH_CHOICES_S,
     SETTING_PARAMETERS,
+    setting_told,
     size_from_text,
 )
 from horde_policy.views.state import ViewState
@@ -147,7 +148,7 @@ def _apply_settings() -> None:
     try:
         settings = base.changed(**given)
     except ConfigError as error:
-        say(f"Nothing was changed: {error}.")
+        say(f"Nothing was changed: {setting_told(error)}.")
         return
     write_state(settings=settings, max_context_tokens=int(st.session_state["shared.context"]))
 

@@ -22,9 +22,12 @@ def number_field(
     key: str,
     on_change: Callable[..., None] | None = None,
     args: tuple[Any, ...] = (),
+    told_at: str = "",
     **arguments: Any,
 ) -> None:
     """Show a field for a number, whose value was seeded; ``on_change`` is called where it holds one.
+
+    ``told_at`` is the part of the page that says what was not taken (:func:`~horde_policy.ui.address.say`).
 
     Within a form there is no ``on_change``: what is done with the form asks :func:`left_empty`.
     """
@@ -35,7 +38,7 @@ def number_field(
 
     def changed() -> None:
         if st.session_state[key] is None:
-            say(f"{label} stays as it is: nothing was typed.", again=key)
+            say(f"{label} stays as it is: nothing was typed.", again=key, at=told_at)
         else:
             on_change(*args)
 

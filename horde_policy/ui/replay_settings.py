@@ -9,7 +9,7 @@ from horde_policy.settings import ReplaySettings
 from horde_policy.ui.address import read_state, say, seed, write_state
 from horde_policy.ui.fields import left_empty, number_field
 from horde_policy.units import MAX_LENGTH_LIMIT_TOKENS
-from horde_policy.views.parameters import MOST_RUNS
+from horde_policy.views.parameters import MOST_RUNS, setting_told
 from horde_policy.views.replay_runs import CLIENTS, LETTERS, RULES, Run, opened_run, run_text, runs_of, settings_words
 from horde_policy.views.replay_state import ReplayAsked
 
@@ -106,7 +106,7 @@ def _change(letter: str, key: str, **changes: object) -> None:
     try:
         wanted = run.settings.changed(**changes)
     except ConfigError as error:
-        say(f"The settings of {letter} stay: {error}.", again=key)
+        say(f"The settings of {letter} stay: {setting_told(error)}.", again=key)
         return
     same = next((other for other in runs if other.digest == wanted.digest()), None)
     if same is not None and same is not run:

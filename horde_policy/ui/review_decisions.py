@@ -18,18 +18,23 @@ from horde_policy.ui.fields import number_field
 from horde_policy.ui.headings import show_heading
 from horde_policy.ui.review_choices import drawn_span
 from horde_policy.ui.review_page import Opened, offer, show_nothing
+from horde_policy.ui.shell import say_in_one_box
 from horde_policy.ui.tables import show_grid
 from horde_policy.units import MAX_LENGTH_LIMIT_TOKENS, one_or_range
 from horde_policy.views import review_tables as tables
 from horde_policy.views.exports import to_csv
 from horde_policy.views.figures import review_decisions as figures
 from horde_policy.views.figures.review_whatif import fig_what_if, what_if_alt
+from horde_policy.views.parameters import setting_told
 from horde_policy.views.review_exports import decision_headings, file_name, stamp_of
 from horde_policy.views.review_state import ReviewState
 from horde_policy.views.review_words import DIMENSION_WORDS, bounds_text, word_text
 from horde_policy.views.text import count, escape_markdown, ratio
 
 __all__ = ["show_comparison", "show_figures", "show_split", "show_what_if"]
+
+WHAT_IF = "decisions.what-if"
+"""The part that says itself what it does not try."""
 
 SHARES = "decisions.shares"
 SHARES_KEPT = "decisions.shares-kept"
@@ -300,7 +305,17 @@ def show_what_if(opened: Opened) -> None:
         ):
             key = f"decisions.what-if-{field}"
             address.seed(key, value)
-            number_field(label, 1, MAX_LENGTH_LIMIT_TOKENS, step=1, key=key, on_change=_try, args=(field, key, opened), width=170)
+            number_field(
+                label,
+                1,
+                MAX_LENGTH_LIMIT_TOKENS,
+                step=1,
+                key=key,
+                on_change=_try,
+                args=(field, key, opened),
+                told_at=WHAT_IF,
+                width=170,
+            )
         st.button(
             "As it was",
             key="decisions.what-if-nothing",
@@ -308,6 +323,7 @@ def show_what_if(opened: Opened) -> None:
             on_click=lambda: address.write_review(address.read_review().changed(ceiling=None, floor=None)),
             disabled=state.ceiling is None and state.floor is None,
         )
+    say_in_one_box(address.take_notices(WHAT_IF))
     changed = state.what_if(settings)
     if changed is None:
         st.caption("Nothing is tried: change one of the two. Only the counts are used; waits and clients stay as they were.")
@@ -334,6 +350,6 @@ def _try(field: str, key: str, opened: Opened) -> None:
             floor_tokens=state.floor or opened.settings.floor_tokens,
         )
     except ConfigError as error:
-        address.say(f"Nothing is tried of this: {error}.", again=key)
+        address.say(f"Nothing is tried of this: {setting_told(error)}.", again=key, at=WHAT_IF)
         return
     address.write_review(state)

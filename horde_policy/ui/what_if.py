@@ -15,10 +15,11 @@ from horde_policy.ui.controls import SETTING_LABELS
 from horde_policy.ui.fields import number_field
 from horde_policy.ui.headings import show_heading
 from horde_policy.ui.page import Opened
+from horde_policy.ui.shell import say_in_one_box
 from horde_policy.ui.tables import show_grid
 from horde_policy.units import MAX_LENGTH_LIMIT_TOKENS
 from horde_policy.views import what_if
-from horde_policy.views.parameters import MOST_NAMES, TRIED_PARAMETERS
+from horde_policy.views.parameters import MOST_NAMES, TRIED_PARAMETERS, setting_told
 from horde_policy.views.state import ViewState
 from horde_policy.views.text import count, escape_markdown, shortened_name, visible
 from horde_policy.views.words import GLOSSARY
@@ -68,6 +69,7 @@ def show_what_if(opened: Opened, detail: ModelDetail, found: Outcome | None) -> 
         return
     with fold:
         _show_controls(opened.state, detail)
+        say_in_one_box(address.take_notices(FOLD))
         if found is None:
             st.caption("Nothing is tried: move a control. Only what you say changes; nobody's reaction is guessed.")
         rows = what_if.compared_rows(now, then, settings, tried)
@@ -173,6 +175,7 @@ def _show_settings(state: ViewState) -> None:
                     key=key,
                     on_change=_try_setting,
                     args=(key, setting),
+                    told_at=FOLD,
                     help=GLOSSARY[term].text,
                 )
 
@@ -182,7 +185,7 @@ def _try_setting(key: str, setting: str) -> None:
     try:
         tried = (state.tried or state.settings).changed(**{setting: st.session_state[key]})
     except ConfigError as error:
-        address.say(f"Nothing is tried of this: {error}.", again=key)
+        address.say(f"Nothing is tried of this: {setting_told(error)}.", again=key, at=FOLD)
         return
     address.write_state(tried=None if tried == state.settings else tried)
 

@@ -14,6 +14,7 @@ from horde_policy.budget.prices import EPOCH
 from horde_policy.budget.reservation import DEFAULT_OUTPUT_TOKENS
 from horde_policy.budget.windows import window_at
 from horde_policy.errors import ConfigError, InputError
+from horde_policy.units import ungrouped
 from horde_policy.views.address_values import (
     Parameter,
     Query,
@@ -136,7 +137,7 @@ def limit_from_text(text: str) -> str:
     >>> limit_from_text(" $1,500.50 "), limit_from_text("")
     ('1500.50', '')
     """
-    plain = text.strip().removeprefix("$").replace(",", "").strip()
+    plain = ungrouped(text.strip().removeprefix("$"))
     if plain:
         to_pico(plain, "limit", most=MAX_LIMIT_PICO)
     return plain
@@ -155,7 +156,7 @@ def asks_from_text(text: str) -> str:
     >>> asks_from_text("64,000"), asks_from_text("none")
     ('64000', 'none')
     """
-    plain = text.strip().replace(",", "")
+    plain = ungrouped(text)
     if plain in ASKS:
         return plain
     if not _WHOLE.fullmatch(plain) or not 1 <= int(plain) <= MOST_RESERVE_TOKENS:
@@ -177,7 +178,7 @@ def reserve_from_text(text: str) -> int:
     >>> reserve_from_text("1,500"), reserve_from_text("0")
     (1500, 0)
     """
-    plain = text.strip().replace(",", "")
+    plain = ungrouped(text)
     if not _WHOLE.fullmatch(plain) or int(plain) > MOST_RESERVE_TOKENS:
         raise InputError("reservation.output_tokens", "", text, f"must be a whole number from 0 to {MOST_RESERVE_TOKENS}")
     return int(plain)

@@ -109,9 +109,7 @@ def test_a_combination_without_sense_is_refused_at_the_control_and_the_settings_
     shown = app().open("replay", **SMALL, run=["ceiling_tokens=1024"])
     shown.test.slider(key="replay.B.floor_tokens.8192").set_value(2000).run()
     shown.assert_well()
-    assert notices(shown) == [
-        "The settings of B stay: setting floor_tokens: 2000 must not be above ceiling_tokens, which is 1024."
-    ]
+    assert notices(shown) == ["The settings of B stay: the floor, 2000, must not be above the ceiling, which is 1024."]
     assert shown.address.get("run", []) == ["ceiling_tokens=1024"]
     assert shown.test.slider(key="replay.B.floor_tokens.8192").value == 512
     shown.test.slider(key="replay.B.ceiling_tokens.8192").set_value(4096).run()

@@ -32,7 +32,7 @@ from horde_policy.views.parameters import SETTING_PARAMETERS, TRIED_PARAMETERS
 from horde_policy.views.review_state import PARAMETERS
 from horde_policy.views.review_words import bounds_text
 from horde_policy.views.uploads import NOT_KEPT
-from tests.pages.conftest import REVIEW_PAGES, App
+from tests.pages.conftest import FILES, REVIEW_PAGES, App
 from tests.unit.imports.writing import PLAIN, QUEUE, T0, classic, decision, exposition, matrix, metric
 
 NewApp = Callable[[], App]
@@ -246,6 +246,34 @@ def test_a_what_if_shows_the_figures_of_the_library(app: NewApp) -> None:
     backwards = app().open("decisions", what_if_floor="5000")
     backwards.assert_well()
     assert "Nothing is tried" in words(backwards)
+
+
+@pytest.mark.parametrize(
+    ("typed", "told"),
+    [
+        (100, "Nothing is tried of this: the floor, 512, must not be above the ceiling, which is 100."),
+        (None, "Ceiling (tokens) stays as it is: nothing was typed."),
+    ],
+)
+def test_what_is_not_tried_is_said_beside_its_field(typed: int | None, told: str, app: NewApp) -> None:
+    shown = app().open("decisions")
+    shown.test.number_input(key="decisions.what-if-ceiling").set_value(typed).run()
+    shown.assert_well()
+    assert [text.replace("\\", "").replace("\N{WORD JOINER}", "") for text in shown.warnings] == [told]
+    order = [str(element.proto.body) if element.type == "html" else element.type for element in shown.test.main]
+    assert order.index("warning") > order.index("<h2>What if the ceiling or the floor were another?</h2>")
+    assert shown.test.number_input(key="decisions.what-if-ceiling").value == 4096
+    shown.test.run()
+    assert shown.warnings == [], "it is said once"
+
+
+def test_what_a_part_has_no_more_place_to_say_is_said_at_the_top(app: NewApp) -> None:
+    shown = app().open("decisions")
+    shown.test.number_input(key="decisions.what-if-ceiling").set_value(100)
+    shown.test.switch_page(FILES["waits"]).run()
+    assert not shown.warnings
+    shown.test.run()
+    assert [text[:16] for text in shown.warnings] == ["Nothing is tried"]
 
 
 def test_impossible_cells_are_marked_and_explained(app: NewApp) -> None:

@@ -86,7 +86,9 @@ def test_nothing_in_an_address_stops_the_page(query: dict[str, list[str]]) -> No
     assert parse_budget_state(state.query()) == (state, ())
 
 
-@pytest.mark.parametrize("text", ["-1", "NaN", "inf", "1e999", "5000000", "0.0000000000001", "many", "１"])
+@pytest.mark.parametrize(
+    "text", ["-1", "NaN", "inf", "1e999", "5000000", "0.0000000000001", "many", "１", "12,5", "1,2,3", "1,0000"]
+)
 def test_a_limit_that_is_none_is_refused(text: str) -> None:
     with pytest.raises(InputError, match="limit"):
         limit_from_text(text)

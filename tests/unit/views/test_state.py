@@ -245,7 +245,9 @@ def test_a_link_to_another_page_carries_what_all_pages_share() -> None:
     }
 
 
-@pytest.mark.parametrize("typed", ["abc", "", "0", "15", "16385", "99999", "-5", "1e3", "80.5", "٨٠", "9" * 500])
+@pytest.mark.parametrize(
+    "typed", ["abc", "", "0", "15", "16385", "99999", "-5", "1e3", "80.5", "٨٠", "1,50", "1,6,0", ",512", "9" * 500]
+)
 def test_a_size_that_is_none_is_refused_with_the_rule(typed: str) -> None:
     with pytest.raises(InputError, match="must be a whole number from 16 to 16384"):
         size_from_text(typed)
