@@ -13,7 +13,7 @@ __all__ = ["compiled", "warm_all"]
 SAY_AFTER_S = 2.0
 """Loops that are compiled already are read from the disk in less."""
 
-WORDS = "compiling the loops, once after an installation: half a minute or so"
+WORDS = "compiling the loops, once after an installation: half a minute, on a slow machine two"
 
 
 def compiled(warm_up: Callable[[], None], *, say_after_s: float = SAY_AFTER_S) -> None:

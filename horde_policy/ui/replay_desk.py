@@ -157,7 +157,7 @@ class Desk:
         job.stage = "reading the traffic and filling in what it does not say"
         inputs = self._prepared(key, make)
         if not self.warm.is_set():
-            job.stage = "compiling the engine, once after an installation: half a minute or so"
+            job.stage = "compiling the engine, once after an installation: half a minute, on a slow machine two"
             with self.warming:
                 warm_up()
                 self.warm.set()

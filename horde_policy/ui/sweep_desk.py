@@ -210,7 +210,7 @@ class SweepDesk:
         job.stage = "reading the traffic"
         inputs, wanted, beside = make()
         parts = self.shelf.prepare()
-        job.stage = "compiling the loops of engine, fill rules and counting, once after an installation: half a minute or so"
+        job.stage = "compiling the engine and its loops, once after an installation: half a minute, on a slow machine two"
         warm_up_sweep()
         job.stage = "replaying"
 

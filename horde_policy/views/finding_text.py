@@ -421,7 +421,7 @@ def _one_scrape(finding: Finding) -> _Text:
 
 
 def _short(finding: Finding) -> _Text:
-    return f"The exports cover {age(finding.figures['length_s'])}, which is less than a week.", ()
+    return f"What is looked at covers {age(finding.figures['length_s'])}, which is less than a week.", ()
 
 
 def _uncovered(finding: Finding) -> _Text:

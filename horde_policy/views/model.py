@@ -21,6 +21,7 @@ from horde_policy.views.text import (
     instant,
     largest_free,
     names_text,
+    program_text,
     ratio,
     seconds,
     shortened,
@@ -262,9 +263,10 @@ def worker_sentence(part: WorkerPart, size_tokens: int, loss: Loss | None) -> st
 
 def _worker_cells(part: WorkerPart, loss: Loss | None) -> dict[str, grid.Cell]:
     worker = part.worker
+    agent = visible(worker.bridge_agent or "")
     why = " ".join([*(reason.text for reason in part.reasons), *(unknown.text for unknown in part.unknowns)])
     return {
-        "worker": grid.name_cell(worker.name or "(no name)", sub=shortened(visible(worker.bridge_agent or ""), 60)),
+        "worker": grid.name_cell(worker.name or "(no name)", sub=program_text(agent), whole=shortened(agent, 300)),
         "counts": "yes" if part.eligible else "no",
         "speed": {"text": speed(part.speed_tok_per_s), "sub": "assumed" if part.assumed else ""},
         "share": ratio(part.speed_share),

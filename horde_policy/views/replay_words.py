@@ -55,8 +55,9 @@ def headline(runs: Runs, changes: Mapping[str, Compared]) -> str:
     letter = leading(changes)
     change = changes[letter]
     words = next(run.words for run, _ in runs if run.letter == letter)
+    which = f"With {words}, " if len(changes) == 1 else f"{letter} ({words}) differs most: "
     return (
-        f"With {words}, {ratio(change.lose_share)} of {count(change.figures['requests'])} requests fare worse than under the "
+        f"{which}{ratio(change.lose_share)} of {count(change.figures['requests'])} requests fare worse than under the "
         f"baseline and {ratio(change.gain_share)} better"
     )
 

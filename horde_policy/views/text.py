@@ -31,6 +31,7 @@ __all__ = [
     "largest_free",
     "names_text",
     "own_words",
+    "program_text",
     "range_text",
     "ratio",
     "seconds",
@@ -125,6 +126,18 @@ def names_text(names: Sequence[str], characters: int) -> str:
         told.append(text)
     left = len(names) - len(told)
     return ", ".join(told) + (f" and {count(left)} more" if left else "")
+
+
+def program_text(agent: str) -> str:
+    """Return name and version of a worker's program: its agent without the address of the program's project.
+
+    >>> program_text("KoboldCppEmbedWorker:2:https://github.com/x/y"), program_text("unknown:0:unknown"), program_text("plain")
+    ('KoboldCppEmbedWorker 2', 'program not told', 'plain')
+    """
+    name, _, rest = agent.partition(":")
+    if name == "unknown":
+        return "program not told"
+    return shortened(f"{name} {rest.partition(':')[0]}".strip(), 60)
 
 
 def code_span(name: str) -> str:

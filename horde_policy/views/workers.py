@@ -19,6 +19,7 @@ from horde_policy.views.text import (
     instant,
     largest_free,
     names_text,
+    program_text,
     ratio,
     shortened,
     shortened_name,
@@ -184,7 +185,7 @@ def _cells(worker: Worker, board: Board, alone: Sequence[str], past: Mapping[str
     models = worker.models or ()
     agent = visible(worker.bridge_agent or "")
     return {
-        "worker": grid.name_cell(worker.name or "(no name)", sub=_program(agent), whole=shortened(agent, 300)),
+        "worker": grid.name_cell(worker.name or "(no name)", sub=program_text(agent), whole=shortened(agent, 300)),
         "standing": _standing_cell(worker),
         "speed": {
             "text": speed(counted_speed_tok_per_s(worker, board.settings)),
@@ -215,18 +216,6 @@ def _size_text(worker: Worker, context_tokens: int) -> dict[str, str]:
         if text == NONE_FREE
         else {"text": text}
     )
-
-
-def _program(agent: str) -> str:
-    """Return name and version of a worker's program: its agent without the address of the program's project.
-
-    >>> _program("KoboldCppEmbedWorker:2:https://github.com/x/y"), _program("unknown:0:unknown"), _program("plain")
-    ('KoboldCppEmbedWorker 2', 'program not told', 'plain')
-    """
-    name, _, rest = agent.partition(":")
-    if name == "unknown":
-        return "program not told"
-    return shortened(f"{name} {rest.partition(':')[0]}".strip(), 60)
 
 
 def with_sizes(over_range: pl.DataFrame, periods: pl.DataFrame) -> pl.DataFrame:

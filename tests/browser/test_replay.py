@@ -34,7 +34,7 @@ def saved(page: Page, label: str, folder: Path) -> Path:
 def test_from_the_demo_to_a_report_that_opens_offline(demo: App, view: View, chromium: Browser, tmp_path: Path) -> None:
     tab = shown(view(demo).open("replay"))
     title = tab.page.locator("h1").inner_text()
-    assert title.startswith("With ceiling 2,048, floor 256, ")
+    assert title.startswith("B (ceiling 2,048, floor 256) differs most: ")
     report = saved(tab.page, "Report", tmp_path)
     assert report.name.startswith("replay_ragpulse-week1_")
     assert report.suffix == ".html"

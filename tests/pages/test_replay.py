@@ -67,7 +67,7 @@ def words(shown: App) -> str:
 def test_the_demo_is_never_empty_and_says_what_it_is_and_what_is_made_up(app: NewApp) -> None:
     shown = app().open("replay")
     shown.assert_well()
-    assert shown.title.startswith("With ceiling 2,048, floor 256, ")
+    assert shown.title.startswith("B (ceiling 2,048, floor 256) differs most: ")
     assert "fare worse than under the baseline" in shown.title
     assert list(run_rows(shown)) == [
         "baseline: 4,096 to 512 tokens at 60 to 300 s",

@@ -291,7 +291,7 @@ def fig_levels(judgement: Judgement, mode: Mode) -> go.Figure:
     figure = base_figure(height_px=320)
     for each in judgement.sensitivities:
         levels = judgement.levels.filter(pl.col("setting") == each.setting)
-        title = _broken(axis_words(each.setting) + (" within the noise" if each.within_noise else ""))
+        title = _broken(axis_words(each.setting) + (" within the noise" if each.within_noise else ""), 10)
         colour = FAINT[mode] if each.within_noise else ACCENT[mode]
         figure.add_scatter(
             x=[[title] * levels.height, [_level(text) for text in levels["level"]]],

@@ -211,7 +211,9 @@ def test_the_rows_of_the_runs_and_the_headline(world: World) -> None:
     assert rows[scores[1][0].digest]["free"] == "100 %"
     assert "of 60 requests fare worse than under the baseline" in headline(scores, changes)
     words = next(run.words for run, _ in scores if run.letter == leading(changes))
-    assert headline(scores, changes).startswith(f"With {words}, ")
+    assert headline(scores, changes).startswith(f"{leading(changes)} ({words}) differs most: ")
+    alone = {leading(changes): changes[leading(changes)]}
+    assert headline(scores, alone).startswith(f"With {words}, "), "one alone need not be told from others"
     assert headline(scores[:1], {}).startswith("Of 60 requests the baseline refuses ")
     for change in changes.values():
         ids = [row.id for row in difference_rows(change)]
