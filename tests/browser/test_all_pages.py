@@ -223,16 +223,22 @@ SIGNS = """() => {
 """The icons of the navigation, and their width in signs: without Streamlit's font a name would stand there, of three and more."""
 
 
+def _are_signs(widths: dict[str, float]) -> bool:
+    """Return whether each page has a sign about as wide as it is high, and none the name of one written out."""
+    return len(widths) == len(PAGES) and max(widths.values()) < 2
+
+
 def test_on_a_phone_the_navigation_has_its_signs_and_leaves_the_page_that_is_chosen(demo: App, view: View) -> None:
     viewer = view(demo, viewport={"width": 390, "height": 844})
     visit(viewer, "model", {}, first=True)
     viewer.page.get_by_test_id("stExpandSidebarButton").click()
     workers = viewer.page.get_by_role("link", name="Workers")
     workers.wait_for()
-    viewer.page.evaluate("() => document.fonts.ready")
-    signs = dict(viewer.page.evaluate(SIGNS))
-    assert len(signs) == len(PAGES)
-    assert max(signs.values()) < 2, signs
+    until = time.monotonic() + PATIENCE_S
+    # the side bar slides in, and its signs have no size before it is there
+    while not _are_signs(signs := dict(viewer.page.evaluate(SIGNS))) and time.monotonic() < until:
+        viewer.page.wait_for_timeout(100)
+    assert _are_signs(signs), signs
     workers.click()
     viewer.page.wait_for_url("**/workers**")
     viewer.settled()

@@ -317,7 +317,7 @@ def test_while_the_loops_are_compiled_it_says_so_and_counts_no_replay(app: NewAp
     shown.test.run()
     (bar,) = shown.test.get("progress")
     go_on.set()
-    assert bar.proto.text.startswith("Compiling the loops of engine, fill rules and counting, once after an installation")
+    assert bar.proto.text.startswith("Compiling the engine and its loops, once after an installation")
 
 
 def test_a_cancel_keeps_what_is_done_and_going_on_ends_equal_to_the_bit(app: NewApp, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -285,6 +285,10 @@ def _level(text: str) -> str:
     return re.sub(r"(?<![\d.])\d{4,}", lambda found: count(int(found[0])), text)
 
 
+LEVELS_PX, NAME_LINE_PX = 27, 13
+"""What the levels take below the plot, and each line of the names of the settings below them."""
+
+
 def fig_levels(judgement: Judgement, mode: Mode) -> go.Figure:
     """Return the deciding objective's mean at each level of each setting, with intervals; settings by their weight."""
     metric = judgement.question.objectives[0].metric
@@ -307,6 +311,8 @@ def fig_levels(judgement: Judgement, mode: Mode) -> go.Figure:
             customdata=[[figure_words(metric, mean), n] for mean, n in levels.select("mean", "points").iter_rows()],
             hovertemplate="%{customdata[0]} in the mean of %{customdata[1]} settings<extra></extra>",
         )
+    lines = max((trace.x[0][0].count("<br>") + 1 for trace in figure.data), default=1)
+    figure.layout.margin.b = LEVELS_PX + NAME_LINE_PX * lines  # room that Plotly would make by drawing all of it twice
     figure.update_yaxes(title={"text": metric_title(metric)}, showgrid=True)
     return figure
 
