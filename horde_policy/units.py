@@ -16,20 +16,7 @@ JOB_TIME_LIMIT_S = 150.0
 
 MICROSECONDS_PER_S = 1_000_000
 
-_GROUPED = re.compile(r"[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?")
 _FIGURE = re.compile(r"([+−]?[0-9][0-9,.]*) ([^0-9]+)")
-
-
-def ungrouped(typed: str) -> str:
-    """Return a number that somebody typed without the commas between its thousands, for whoever reads it.
-
-    Commas anywhere else stay, so that it is refused: left out, one that stands for a decimal point makes ten times the number.
-
-    >>> ungrouped(" 1,500.50 "), ungrouped("12,5"), ungrouped("1,2,3"), ungrouped("1,0000")
-    ('1500.50', '12,5', '1,2,3', '1,0000')
-    """
-    plain = typed.strip()
-    return plain.replace(",", "") if _GROUPED.fullmatch(plain) else plain
 
 
 def one_or_range(low: str, high: str) -> str:

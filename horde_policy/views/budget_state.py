@@ -14,7 +14,6 @@ from horde_policy.budget.prices import EPOCH
 from horde_policy.budget.reservation import DEFAULT_OUTPUT_TOKENS
 from horde_policy.budget.windows import window_at
 from horde_policy.errors import ConfigError, InputError
-from horde_policy.units import ungrouped
 from horde_policy.views.address_values import (
     Parameter,
     Query,
@@ -28,6 +27,7 @@ from horde_policy.views.address_values import (
     read_values,
     whole,
 )
+from horde_policy.views.text import ungrouped
 
 __all__ = [
     "ASKS",

@@ -12,7 +12,7 @@ from horde_policy.errors import ConfigError, InputError, shown
 from horde_policy.replay.fill import MOST_COPIES
 from horde_policy.replay.fill_rule import FillRule
 from horde_policy.settings import AllowanceSettings
-from horde_policy.units import MAX_LENGTH_LIMIT_TOKENS, ungrouped
+from horde_policy.units import MAX_LENGTH_LIMIT_TOKENS
 from horde_policy.views.address_values import (
     Parameter,
     Query,
@@ -29,6 +29,7 @@ from horde_policy.views.address_values import (
     text_of_at_most,
     whole,
 )
+from horde_policy.views.text import ungrouped
 from horde_policy.views.words import STATES
 
 __all__ = [

@@ -41,6 +41,7 @@ __all__ = [
     "tokens",
     "tokens_short",
     "unbroken",
+    "ungrouped",
     "visible",
 ]
 
@@ -55,6 +56,7 @@ SHORTENED_CHARACTERS = 80
 _UNSEEN = frozenset(
     "\u00ad\u061c\u200b\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2028\u2029\u2066\u2067\u2068\u2069\u2060\ufeff"
 )
+_GROUPED = re.compile(r"[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?")
 _MARKDOWN_PUNCTUATION = re.compile(r"([!-/:-@\[-`{-~])")
 _READ_AGAIN = re.compile(r"\\[:@]|www\\\.", re.IGNORECASE)
 _BACKTICKS = re.compile(r"`+")
@@ -219,6 +221,18 @@ def escape_html(text: str) -> str:
 
 
 # --- numbers --------------------------------------------------------------------------------------------------------
+
+
+def ungrouped(typed: str) -> str:
+    """Return a number that somebody typed without the commas between its thousands, for whoever reads it.
+
+    Commas anywhere else stay, so that it is refused: left out, one that stands for a decimal point makes ten times the number.
+
+    >>> ungrouped(" 1,500.50 "), ungrouped("12,5"), ungrouped("1,2,3"), ungrouped("1,0000")
+    ('1500.50', '12,5', '1,2,3', '1,0000')
+    """
+    plain = typed.strip()
+    return plain.replace(",", "") if _GROUPED.fullmatch(plain) else plain
 
 
 def count(number: float | None) -> str:
