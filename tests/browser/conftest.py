@@ -18,6 +18,7 @@ from urllib.parse import quote, urlsplit
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Locator, Page, Request, ViewportSize, WebSocket, sync_playwright
+from playwright.sync_api import Error as PlaywrightError
 
 ROOT = Path(__file__).parents[2]
 CHROMIUM = "/usr/bin/chromium"
@@ -297,6 +298,9 @@ def view(chromium: Browser, plain: BrowserContext) -> Iterator[Callable[..., Vie
         return viewer
 
     yield start
+    for viewer in viewers:
+        with contextlib.suppress(PlaywrightError):  # a tab that is closed, or was never opened, keeps nothing
+            viewer.page.evaluate("() => localStorage.clear()")  # as that a phone's side bar is closed, for the next test
     for viewer in viewers:
         viewer.assert_well()
     for viewer in viewers:
