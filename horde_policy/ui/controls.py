@@ -19,10 +19,10 @@ from horde_policy.views.parameters import (
     MOST_FIND_CHARACTERS,
     REFRESH_CHOICES_S,
     SETTING_PARAMETERS,
-    setting_told,
     size_from_text,
 )
 from horde_policy.views.state import ViewState
+from horde_policy.views.sweep_words import setting_told
 from horde_policy.views.text import count
 from horde_policy.views.words import GLOSSARY, STATES, gloss
 

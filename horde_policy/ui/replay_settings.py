@@ -9,9 +9,10 @@ from horde_policy.settings import ReplaySettings
 from horde_policy.ui.address import read_state, say, seed, write_state
 from horde_policy.ui.fields import left_empty, number_field
 from horde_policy.units import MAX_LENGTH_LIMIT_TOKENS
-from horde_policy.views.parameters import MOST_RUNS, setting_told
+from horde_policy.views.parameters import MOST_RUNS
 from horde_policy.views.replay_runs import CLIENTS, LETTERS, RULES, Run, opened_run, run_text, runs_of, settings_words
 from horde_policy.views.replay_state import ReplayAsked
+from horde_policy.views.sweep_words import setting_told
 
 __all__ = ["show_settings"]
 

@@ -25,10 +25,10 @@ from horde_policy.views import review_tables as tables
 from horde_policy.views.exports import to_csv
 from horde_policy.views.figures import review_decisions as figures
 from horde_policy.views.figures.review_whatif import fig_what_if, what_if_alt
-from horde_policy.views.parameters import setting_told
 from horde_policy.views.review_exports import decision_headings, file_name, stamp_of
 from horde_policy.views.review_state import ReviewState
 from horde_policy.views.review_words import DIMENSION_WORDS, bounds_text, word_text
+from horde_policy.views.sweep_words import setting_told
 from horde_policy.views.text import count, escape_markdown, ratio
 
 __all__ = ["show_comparison", "show_figures", "show_split", "show_what_if"]

@@ -19,8 +19,9 @@ from horde_policy.ui.shell import say_in_one_box
 from horde_policy.ui.tables import show_grid
 from horde_policy.units import MAX_LENGTH_LIMIT_TOKENS
 from horde_policy.views import what_if
-from horde_policy.views.parameters import MOST_NAMES, TRIED_PARAMETERS, setting_told
+from horde_policy.views.parameters import MOST_NAMES, TRIED_PARAMETERS
 from horde_policy.views.state import ViewState
+from horde_policy.views.sweep_words import setting_told
 from horde_policy.views.text import count, escape_markdown, shortened_name, visible
 from horde_policy.views.words import GLOSSARY
 

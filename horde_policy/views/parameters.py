@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
-from horde_policy.errors import ConfigError, InputError, shown
+from horde_policy.errors import ConfigError, InputError
 from horde_policy.replay.fill import MOST_COPIES
 from horde_policy.replay.fill_rule import FillRule
 from horde_policy.settings import AllowanceSettings
@@ -55,7 +55,6 @@ __all__ = [
     "hours_from_text",
     "hours_text",
     "read_settings",
-    "setting_told",
     "size_from_text",
 ]
 
@@ -275,28 +274,6 @@ def size_from_text(text: str) -> int:
         return whole(LEAST_MAX_LENGTH_TOKENS, MAX_LENGTH_LIMIT_TOKENS)([ungrouped(text)])
     except UnreadableValue as why:
         raise InputError("size", "", text, str(why)) from None
-
-
-SETTING_NAMES: Final = {
-    "ceiling_tokens": "the ceiling",
-    "floor_tokens": "the floor",
-    "wait_full_s": "the full wait",
-    "wait_floor_s": "the floor wait",
-    "assumed_speed_tok_per_s": "the assumed speed",
-}
-"""A setting of the allowance → what pages call it."""
-
-
-def setting_told(error: ConfigError) -> str:
-    """Return why a setting of the allowance is refused, in the words of its field and not by its name in a configuration.
-
-    >>> setting_told(ConfigError("floor_tokens", 512, "must not be above ceiling_tokens, which is 100"))
-    'the floor, 512, must not be above the ceiling, which is 100'
-    """
-    told = f"{error.setting}, {shown(error.value)}, {error.rule}"
-    for name, words in SETTING_NAMES.items():
-        told = told.replace(name, words)
-    return told
 
 
 def changed_settings(names: Mapping[str, str], settings: AllowanceSettings, base: AllowanceSettings) -> dict[str, list[str]]:

@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping
 from typing import Final
 
+from horde_policy.errors import ConfigError, shown
 from horde_policy.replay.fill_rule import FillRule
 from horde_policy.sweep.metrics import METRICS, PRODUCTION_METRICS, Metric
 from horde_policy.sweep.sentences import Constraint, Objective
@@ -21,6 +22,7 @@ __all__ = [
     "fill_words",
     "metric_words",
     "objective_words",
+    "setting_told",
     "setting_value",
     "short_days_words",
     "with_bounds",
@@ -197,6 +199,19 @@ def constraint_words(constraint: Constraint) -> str:
     """Return a constraint as a sentence."""
     text = str(constraint)
     return text[:1].upper() + text[1:]
+
+
+def setting_told(error: ConfigError) -> str:
+    """Return why a setting is refused, in the words of its field and not by its name in a configuration.
+
+    >>> setting_told(ConfigError("floor_tokens", 512, "must not be above ceiling_tokens, which is 100"))
+    'the floor, 512, must not be above the ceiling, which is 100'
+    """
+    told = f"{error.setting}, {shown(error.value)}, {error.rule}"
+    for name, (words, unit) in SETTING_WORDS.items():
+        if unit:  # a quantity; what has none is chosen from a list, where nothing is refused
+            told = told.replace(name, f"the {words.lower()}")
+    return told
 
 
 def setting_value(name: str, value: object) -> str:
