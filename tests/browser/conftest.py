@@ -17,7 +17,7 @@ from typing import Any, Literal
 from urllib.parse import quote, urlsplit
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Locator, Page, Request, ViewportSize, WebSocket, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Locator, Page, Request, ViewportSize, WebSocket, expect, sync_playwright
 from playwright.sync_api import Error as PlaywrightError
 
 ROOT = Path(__file__).parents[2]
@@ -34,6 +34,9 @@ FLAGS = [
     "--process-per-site",  # so that tabs share what is compiled of Streamlit's own files: a page opens in half the time
 ]
 PATIENCE_S = 60.0
+
+# Playwright gives what it expects five seconds of its own, which a busy machine may need for one run of a page.
+expect.set_options(timeout=PATIENCE_S * 1000)
 
 Scheme = Literal["light", "dark"]
 
@@ -199,7 +202,7 @@ def until_true(page: Page, expression: str) -> None:
 def new_context(browser: Browser, **options: Any) -> BrowserContext:
     size = {"width": 1280, "height": 720}
     context = browser.new_context(**{"viewport": size, "timezone_id": "Europe/Berlin", "locale": "en-GB", **options})
-    context.set_default_timeout(60_000)
+    context.set_default_timeout(PATIENCE_S * 1000)
     return context
 
 

@@ -216,7 +216,7 @@ def test_a_size_can_be_typed_and_a_senseless_one_is_refused(demo: App, view: Vie
         tab.page.keyboard.press("Enter")
         if typed == "abc":
             tab.page.get_by_role("alert").first.wait_for()
-        expect(tab.page).to_have_url(f"{demo.url}/overview?size=700", timeout=30_000)
+        expect(tab.page).to_have_url(f"{demo.url}/overview?size=700")
         tab.settled()
     assert "must be a whole number from 16 to 16384" in tab.page.get_by_role("alert").inner_text()
 

@@ -64,12 +64,12 @@ def test_a_choice_is_in_the_link_and_back_undoes_it(demo: App, view: View) -> No
     other.page.goto(tab.page.url)
     other.page.get_by_text("$0.5000 in all").wait_for()
     assert "budget_limit=0.50" in other.page.url
-    expect(other.page.get_by_role("textbox", name="Limit ($)")).to_have_value("0.50", timeout=60_000)
+    expect(other.page.get_by_role("textbox", name="Limit ($)")).to_have_value("0.50")
     tab.page.go_back()
     tab.page.get_by_text("half of what everything costs").wait_for()
     tab.settled()
     assert "budget_limit" not in tab.page.url
-    expect(limit).to_have_value("", timeout=60_000)
+    expect(limit).to_have_value("")
     assert tab.page.get_by_text("$0.5000 in all").count() == 0
 
 

@@ -15,7 +15,7 @@ from tests.replaying_server import ReplayingServer
 
 RECORDED = Path(__file__).parents[3] / "data" / "recorded"
 NOW = datetime(2026, 11, 29, 20, 0, 0, tzinfo=UTC)
-HASTE = Patience(connect_s=2.0, read_s=2.0, whole_s=5.0, largest_bytes=1_000_000)
+HASTE = Patience(connect_s=30.0, read_s=30.0, whole_s=30.0, largest_bytes=1_000_000)
 
 
 @dataclass
