@@ -47,6 +47,10 @@ fainter than AA asks (4.5 to 1), which ``tests/browser/test_all_pages.py`` measu
 looks like the one of the page; a number's field has no button to clear it, as an empty one is no answer
 (``horde_policy.ui.fields``), but where none is one."""
 
+STANDS_IN_THE_SIDE_BAR = """<style>[data-testid="stElementContainer"]:has(> .stHtml > [data-style]) { display: none; }</style>
+<i data-style></i>"""
+"""A style without an element goes where Streamlit draws last; the element takes no room."""
+
 GUIDE = "guide"
 END = "End the workshop"
 
@@ -197,7 +201,7 @@ def frame(sections: Mapping[str, Sequence[PageEntry]]) -> Navigation:
         st.error(escape_markdown(str(error)), title="The settings of this deployment make no sense", icon=":material/build:")
         st.stop()
     _current.set(page)
-    st.html(MARGINS + HEADINGS + style_of(page.here, state))
+    _set_style(page, state)
     if state.wall:
         leave_or_enter(on_wall=True)
         _tell(notes, address.take_notices())
@@ -209,6 +213,19 @@ def frame(sections: Mapping[str, Sequence[PageEntry]]) -> Navigation:
     problems = dict.fromkeys(_UNUSABLE.get(problem.subject, problem.text) for problem in live.source_problems())
     _tell(notes, (*address.take_notices(), *problems))
     return page
+
+
+def _set_style(page: Navigation, state: ViewState) -> None:
+    """Set how the page is set, before anything that it is about is there.
+
+    The browser fetches what draws an element when it first meets one, from the side bar on: what stands there first is drawn
+    with the first of them. A wall has no side bar, and a style alone stands nowhere on the page.
+    """
+    style = MARGINS + HEADINGS + style_of(page.here, state)
+    if state.wall:
+        st.html(style)
+    else:
+        st.sidebar.html(style + STANDS_IN_THE_SIDE_BAR)
 
 
 def _tell(notes: Sequence[str], told: Sequence[str]) -> None:

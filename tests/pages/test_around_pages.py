@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
+from horde_policy.ui.shell import MARGINS
+from horde_policy.ui.styles import WALL
 from horde_policy.views.text import unbroken
 from tests.pages.conftest import FILES, App
 
@@ -38,6 +40,23 @@ def test_every_page_says_what_its_figures_are_of_and_has_the_controls_that_chang
         assert '"bdata"' not in chart.proto.spec, "packed arrays are computed twice"
         axes = {name: axis for name, axis in layout.items() if re.fullmatch(r"[xy]axis\d*", name)}
         assert [name for name, axis in axes.items() if not axis.get("separatethousands")] == [], "numbers on axes as everywhere"
+
+
+@pytest.mark.parametrize("page", sorted(FILES))
+def test_the_style_is_the_first_thing_that_a_browser_has_to_draw(app: NewApp, page: str) -> None:
+    # what stands later waits for what draws the rest: seconds on a slow machine, in which a board stood in another style
+    first, second, *_ = app().open(page).test.sidebar.children.values()
+    assert (first.type, second.type) == ("html", "bidi_component")
+    body = str(first.proto.body)
+    assert MARGINS in body
+    left = re.sub(r"<style>.*?</style>", "", body, flags=re.DOTALL).strip()
+    assert left == "<i data-style></i>", "a style alone is drawn last of all"
+
+
+def test_a_wall_has_its_style_without_a_side_bar(app: NewApp) -> None:
+    test = app().open("overview", wall="1").test
+    assert not test.sidebar.children
+    assert [WALL in str(element.proto.body) for element in test.get("html")].count(True) == 1
 
 
 @pytest.mark.parametrize("page", sorted(FILES))
