@@ -325,3 +325,22 @@ def test_no_legend_or_mark_lies_on_the_data_or_on_another(demo: App, view: View,
     tab.page.locator(".js-plotly-plot .legend .traces").first.wait_for()
     assert tab.page.locator(".js-plotly-plot .legend .traces").count() >= 4
     until_true(tab.page, f"({OVERLAPS})().length === 0")
+
+
+SQUARES = """() => {
+    const boxes = of => [...document.querySelectorAll(`${place} .scatterlayer ${of}`)].map(one => one.getBoundingClientRect());
+    const meet = (a, b) => Math.min(a.right, b.right) > Math.max(a.left, b.left)
+        && Math.min(a.bottom, b.bottom) > Math.max(a.top, b.top);
+    const place = document.querySelector('.st-key-week-gains') ? '.st-key-week-gains' : '[class*=st-key-decisions-grid]';
+    const squares = boxes('.point'), words = boxes('.textpoint text');
+    const within = words.filter(word => squares.some(square => word.left >= square.left && word.right <= square.right));
+    return [squares.length, words.length - within.length,
+        squares.filter((one, place) => squares.slice(place + 1).some(other => meet(one, other))).length];
+}"""
+
+
+@pytest.mark.parametrize("page", ["week", "decisions"])
+def test_on_a_phone_no_square_touches_another_and_each_holds_its_words(demo: App, view: View, page: str) -> None:
+    tab = shown(view(demo, viewport={"width": 390, "height": 844}).open(page))
+    tab.page.locator(".scatterlayer .point").nth(24).wait_for(state="attached")
+    until_true(tab.page, f"JSON.stringify(({SQUARES})()) === '[25,0,0]'")
