@@ -21,6 +21,7 @@ __all__ = [
     "age",
     "clock_time",
     "code_span",
+    "comma_hint",
     "count",
     "count_of",
     "document_markdown",
@@ -233,6 +234,17 @@ def ungrouped(typed: str) -> str:
     """
     plain = typed.strip()
     return plain.replace(",", "") if _GROUPED.fullmatch(plain) else plain
+
+
+def comma_hint(typed: str) -> str | None:
+    """Return what tells somebody whose number is refused what its comma is read as; null where that is not why.
+
+    >>> comma_hint("12,5")
+    'commas group thousands, as in 1,500; the decimal mark is a point'
+    >>> comma_hint("1,500") is None
+    True
+    """
+    return "commas group thousands, as in 1,500; the decimal mark is a point" if "," in ungrouped(typed) else None
 
 
 def count(number: float | None) -> str:
