@@ -9,7 +9,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 import zstandard
-from playwright.sync_api import FilePayload, Locator
+from playwright.sync_api import FilePayload, Locator, expect
 
 from horde_policy.imports import read_exports, write_parquet
 from horde_policy.review.decompose import decompose, filtered
@@ -344,3 +344,17 @@ def test_on_a_phone_no_square_touches_another_and_each_holds_its_words(demo: App
     tab = shown(view(demo, viewport={"width": 390, "height": 844}).open(page))
     tab.page.locator(".scatterlayer .point").nth(24).wait_for(state="attached")
     until_true(tab.page, f"JSON.stringify(({SQUARES})()) === '[25,0,0]'")
+
+
+def test_a_number_beyond_what_a_field_takes_is_told_in_words_beside_it(demo: App, view: View) -> None:
+    tab = shown(view(demo).open("decisions"))
+    field = tab.page.locator(".st-key-decisions-what-if-ceiling")
+    field.locator("input").fill("20000")
+    field.locator("input").press("Enter")
+    told = field.get_by_role("alert")
+    expect(told).to_contain_text("between 1 and 16384")
+    beside, below = told.bounding_box(), tab.page.get_by_text("Nothing is tried: change one of the two.").bounding_box()
+    assert beside is not None
+    assert below is not None
+    assert beside["height"] > 20
+    assert beside["y"] + beside["height"] < below["y"], "it stands on nothing else"
