@@ -31,6 +31,7 @@ __all__ = [
     "instant",
     "largest_free",
     "names_text",
+    "names_told",
     "own_words",
     "program_text",
     "range_text",
@@ -113,6 +114,21 @@ def shortened_name(name: str, characters: int = SHORTENED_CHARACTERS) -> str:
     return f"{name[: characters - tail - 1]}…{name[-tail:]}"
 
 
+def names_told(names: Sequence[str], characters: int) -> list[str]:
+    """Return the names of models for which there is room in a row, each with its end. Made visible.
+
+    >>> names_told(["koboldcpp/someone/Fernery-24B-v1.1", "c", "d"], 24)
+    ['kobold…/Fernery-24B-v1.1']
+    """
+    told: list[str] = []
+    for name in names:
+        text = shortened_name(visible(name), characters)
+        if told and len(", ".join([*told, text])) > characters:
+            break
+        told.append(text)
+    return told
+
+
 def names_text(names: Sequence[str], characters: int) -> str:
     """Return names of models in a row, each with its end; those for which there is no room are counted. Made visible.
 
@@ -121,12 +137,7 @@ def names_text(names: Sequence[str], characters: int) -> str:
     >>> names_text(["koboldcpp/someone/Fernery-24B-v1.1", "c", "d"], 24)
     'kobold…/Fernery-24B-v1.1 and 2 more'
     """
-    told: list[str] = []
-    for name in names:
-        text = shortened_name(visible(name), characters)
-        if told and len(", ".join([*told, text])) > characters:
-            break
-        told.append(text)
+    told = names_told(names, characters)
     left = len(names) - len(told)
     return ", ".join(told) + (f" and {count(left)} more" if left else "")
 

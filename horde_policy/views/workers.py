@@ -19,6 +19,7 @@ from horde_policy.views.text import (
     instant,
     largest_free,
     names_text,
+    names_told,
     program_text,
     ratio,
     shortened,
@@ -199,6 +200,7 @@ def _cells(worker: Worker, board: Board, alone: Sequence[str], past: Mapping[str
         "threads": count(counted_threads(worker)),
         "models": {
             "text": names_text(models, 90) or ("not reported" if worker.models is None else "none"),
+            "names": names_told(models, 90),
             "title": names_text(models, 2_000),
         },
         "alone": {"text": count(len(alone)), "title": names_text(alone, 1_000)},
@@ -336,7 +338,7 @@ def gone_rows(over_range: pl.DataFrame) -> list[grid.Row]:
                     "text": count(row["largest_tokens"]),
                     "sub": _span_text(row, ("smallest_tokens", "largest_tokens"), count),
                 },
-                "models": {"text": names_text(row["models"] or [], 120)},
+                "models": {"text": names_text(row["models"] or [], 120), "names": names_told(row["models"] or [], 120)},
             },
         )
         for row in gone.iter_rows(named=True)

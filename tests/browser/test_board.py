@@ -289,7 +289,7 @@ def test_a_name_in_any_script_that_runs_to_the_right_keeps_its_end(demo: App, vi
         assert (own[0], wrapped[0]) == (name, name), "nothing is lost: a search of the page and a copy find it"
     tails = [[made[-1] if len(made) > 1 else None for made in both] for both in parts]
     assert [own for own, _ in tails] == [None, "2-Q4_K", names[2][-6:], f"xe\u0301{family}-v1", None]
-    assert [wrapped is None for _, wrapped in tails] == [True, False, False, False, False]
+    assert [wrapped is None for _, wrapped in tails] == [False] * 5
     assert all(name.endswith(wrapped) for name, (_, wrapped) in zip(names, tails, strict=True) if wrapped)
 
 

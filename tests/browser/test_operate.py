@@ -135,3 +135,15 @@ def test_no_name_pushes_a_column_off_the_screen_or_loses_its_end(demo: App, view
         ends = tab.page.locator(".grid .ends .end")
         assert ends.count() > 0
         assert ends.evaluate_all(wider) == 0, "the end of a name tells models apart"
+
+
+def test_a_models_name_is_broken_only_where_it_fits_into_no_line(demo: App, view: View) -> None:
+    tab = view(demo).open("workers").settled()
+    names = tab.page.locator("td .whole")
+    names.first.wait_for()
+    assert names.filter(has_text="koboldcpp/Ironwood-14B").count() == 2
+    broken = "nodes => nodes.filter(node => node.offsetHeight > 1.6 * parseFloat(getComputedStyle(node).fontSize)).length"
+    assert names.evaluate_all(broken) == 0
+    column = names.filter(has_text="koboldcpp/Ironwood-14B").first.locator("xpath=..")
+    column.evaluate("cell => { cell.style.display = 'block'; cell.style.minWidth = '0'; cell.style.width = '6em' }")
+    assert column.evaluate("cell => cell.scrollWidth <= cell.clientWidth"), "what is longer than a line is broken, and not cut"
