@@ -39,7 +39,7 @@ keeps the sentence that says why for those who hear the page; here it is seen, t
 
 BOARD = """<style>
 [data-testid="stMainBlockContainer"] [data-testid="stVerticalBlock"] { gap: 0.5rem; }
-[data-testid="stMainBlockContainer"] h1 { padding: 0 0 1rem; font-size: 1.24rem; line-height: 1.22; text-wrap: pretty; }
+[data-testid="stMainBlockContainer"] h1 { padding: 0.35rem 0 1.2rem; font-size: 1.24rem; line-height: 1.22; text-wrap: pretty; }
 [data-testid="stMainBlockContainer"] h2 { padding-top: 1.2rem; }
 .st-key-overview-offers { row-gap: 0; }
 .st-key-overview-offers a { padding-top: 0.1rem; padding-bottom: 0.1rem; }

@@ -274,6 +274,8 @@ def test_nearly_all_findings_stand_on_the_first_screen_and_unfold_to_what_they_r
         "[...document.querySelectorAll('.st-key-week-findings summary')]"
         ".filter(row => row.getBoundingClientRect().bottom <= innerHeight).length >= 10",
     )
+    boxes = tab.page.locator(".st-key-week-findings").get_by_test_id("stExpander")
+    assert len({round(box.bounding_box()["width"]) for box in boxes.all()}) == 1, "also the one that leads to no page"  # type: ignore[index]
     rows.first.click()
     tab.page.get_by_text("95 % interval 1.5 to 17.0 %").wait_for()
     # Streamlit's own margin below a heading is a rem less than nothing: the text of one must end above what follows.
