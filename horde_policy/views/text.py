@@ -19,6 +19,7 @@ __all__ = [
     "NONE_FREE",
     "NOT_REPORTED",
     "age",
+    "as_listed",
     "clock_time",
     "code_span",
     "comma_hint",
@@ -140,6 +141,15 @@ def names_text(names: Sequence[str], characters: int) -> str:
     told = names_told(names, characters)
     left = len(names) - len(told)
     return ", ".join(told) + (f" and {count(left)} more" if left else "")
+
+
+def as_listed(name: str) -> tuple[str, str]:
+    """Return what a name is sorted by in a list: capital letters stand among the others, as in a dictionary.
+
+    >>> sorted(["my/b", "Lantern", "koboldcpp/a"], key=as_listed)
+    ['koboldcpp/a', 'Lantern', 'my/b']
+    """
+    return name.casefold(), name
 
 
 def program_text(agent: str) -> str:

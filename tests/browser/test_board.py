@@ -195,7 +195,7 @@ def test_an_address_without_a_page_leads_to_the_overview_with_a_sentence(demo: A
     tab.board()
     expect(tab.page.get_by_text("There is no page nonsense; this is the page Overview.")).to_be_visible()
     assert tab.page.get_by_role("dialog").count() == 0
-    assert tab.board_table.locator("tbody a").nth(1).get_attribute("href") == "/model?size=512&m=Lantern-6B-classic"
+    assert tab.board_table.locator("tbody a").nth(1).get_attribute("href") == "/model?size=512&m=aphrodite%2Ffoundry%2FAnvil-70B"
     for address in ("/?size=1024", "/sources"):
         tab.page.go_back()
         tab.page.wait_for_url(f"{demo.url}{address}")
