@@ -40,6 +40,9 @@ COMPACT = """<style>
   flex: 0 0 9.5rem; padding-top: 0.3rem; }
 @media (min-width: 641px) { .st-key-week-findings [class*="st-key-week-finding-"]:not(:has([data-testid="stPageLink"])) {
   padding-right: calc(9.5rem + 0.25rem); } }
+@media (max-width: 640px) {
+  .st-key-week-findings { row-gap: 1rem; }
+  .st-key-week-findings [class*="st-key-week-finding-"] { row-gap: 0; } }
 </style>"""
 """A row for each finding, so that a first screen holds nearly all of them; one that leads nowhere is as wide as the others.
 

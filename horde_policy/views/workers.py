@@ -15,6 +15,7 @@ from horde_policy.views.overview import SPEED_OF_ALL, closed_text
 from horde_policy.views.text import (
     NONE_FREE,
     NOT_REPORTED,
+    as_listed,
     count,
     instant,
     largest_free,
@@ -279,7 +280,7 @@ POINT_COLUMNS: Final = [
 
 
 def point_rows(points: Sequence[SinglePoint], ceiling_tokens: int, link: Callable[..., str]) -> list[grid.Row]:
-    """Return a row a model that one worker carries, with what its allowance becomes without that worker."""
+    """Return a row a model that one worker carries, by name, with what its allowance becomes without that worker."""
 
     def allowance(measured: Any) -> grid.Cell:
         return grid.allowance_cell(
@@ -302,7 +303,7 @@ def point_rows(points: Sequence[SinglePoint], ceiling_tokens: int, link: Callabl
             },
             query=link(models=(point.model,)),
         )
-        for point in points
+        for point in sorted(points, key=lambda point: as_listed(point.model))
     ]
 
 
