@@ -111,7 +111,8 @@ def decisions(
     other = _compared(against, files, mapping, against_from, against_to, history, kept) if comparing else None
     both = Bounds(0.0, 0.0) if other is None else shared(own, filtered(other.decisions, keep))
     if other is None:
-        rows = with_rules(decompose(own, dimensions, step=width), own, dimensions, in_force, step=width)
+        rows = decompose(own, dimensions, step=width, span=exported.span)
+        rows = with_rules(rows, own, dimensions, in_force, step=width)
     else:
         rows = compare(own, filtered(other.decisions, keep), dimensions)
     answer = None if changed is None else what_if(own, in_force, changed)

@@ -8,7 +8,7 @@ import polars as pl
 
 from horde_policy.errors import InputError
 from horde_policy.frames.decisions import OUTCOMES, REQUESTERS, SIZES
-from horde_policy.review.ranges import in_blocks, in_steps, span_of, step_for, typical_interval
+from horde_policy.review.ranges import TimeRange, in_blocks, in_steps, span_of, step_for, typical_interval
 from horde_policy.review.sampling import LEVEL, Bounds, Share, effect_of_sums, share_of, shares
 
 __all__ = ["COUNTED", "DIMENSIONS", "WORDS", "compare", "count_of", "decompose", "filtered", "rate", "shared", "total"]
@@ -105,6 +105,7 @@ def decompose(
     *,
     of: Sequence[str] | None = None,
     step: timedelta | None = None,
+    span: TimeRange | None = None,
     level: float = LEVEL,
 ) -> pl.DataFrame:
     """Return counts and shares of decisions by some of their dimensions.
@@ -120,6 +121,8 @@ def decompose(
         within the others. Must be among ``by``.
     step
         Width of the steps of ``time``; by default what cuts the frame's span into a readable number.
+    span
+        The range asked about: a count that reaches over its edge may lie in a step of ``time`` wholly outside, which is left out.
     level
         The confidence of the sampling limits.
 
@@ -149,8 +152,9 @@ def decompose(
     if not set(within) <= set(by):
         raise InputError("dimension", "of", ", ".join(within), "must be among " + (", ".join(by) or "none"))
     frame = decisions
+    width = step or step_for(span_of(frame), interval=typical_interval(frame))
     if "time" in by:
-        frame = in_steps(frame, step or step_for(span_of(frame), interval=typical_interval(frame)))
+        frame = in_steps(frame, width)
     counts = ["count_low", "count_high", *(["count_even"] if "time" in by else [])]
     cells = frame.group_by(by).agg(pl.col(counts).sum()) if by else frame.select(pl.col(counts).sum())
     base = cells.group_by(within).agg(_base()) if within else cells.select(_base())
@@ -159,8 +163,19 @@ def decompose(
         cells = cells.join(_effects(frame, by, within, level), on=by, how="left", nulls_equal=True)
     else:
         cells = cells.with_columns(design_effect=pl.lit(1.0))
+    if "time" in by and span is not None:
+        cells = _steps_within(cells, width, span)
     even = ["count_even"] if "time" in by else []
     return _in_order(_with_shares(cells, level), by).select(*by, *COUNTED, *even)
+
+
+def _steps_within(cells: pl.DataFrame, width: timedelta, span: TimeRange) -> pl.DataFrame:
+    outside = pl.lit(value=False)
+    if span.start is not None:
+        outside = outside | (pl.col("time") + width <= span.start)
+    if span.end is not None:
+        outside = outside | (pl.col("time") >= span.end)
+    return cells.filter(~outside.fill_null(value=False))
 
 
 def _base() -> list[pl.Expr]:

@@ -16,7 +16,7 @@ from horde_policy.views import model
 from horde_policy.views.other_rules import OtherRules, rules_sentence
 from horde_policy.views.parameters import MOST_NAMES
 from horde_policy.views.state import ViewState
-from horde_policy.views.text import count, visible
+from horde_policy.views.text import as_listed, count, visible
 from horde_policy.views.what_if import way_back_sentence
 
 __all__ = [
@@ -37,7 +37,7 @@ def choose_models(state: ViewState, names: Sequence[str]) -> None:
     address.seed(key, list(state.models))
     st.multiselect(
         "Models the request names",
-        [*names, *(name for name in state.models if name not in present)],
+        [*sorted(names, key=as_listed), *(name for name in state.models if name not in present)],
         format_func=lambda name: visible(name) + ("" if name in present else " (gone)"),
         key=key,
         max_selections=MOST_NAMES,

@@ -55,7 +55,7 @@ def show_split(opened: Opened) -> None:
     rows, columns, colour = state.dimensions
     looked_at = opened.looked_at(opened.exported)
     by = [name for name in (columns, rows, colour) if name]
-    cells = decompose(looked_at.decisions, by)
+    cells = decompose(looked_at.decisions, by, span=looked_at.span)
     only = cells[colour].unique() if colour else None
     # one word of a dimension is all of it: shares of it would say nothing, so its counts are drawn, in its own colour
     one_word = only is not None and len(only) == 1
@@ -66,7 +66,8 @@ def show_split(opened: Opened) -> None:
         return
     if only is not None and one_word:
         by = by[:-1]
-        cells = decompose(looked_at.decisions, by).with_columns(pl.lit(only[0], dtype=only.dtype).alias(colour))
+        cells = decompose(looked_at.decisions, by, span=looked_at.span)
+        cells = cells.with_columns(pl.lit(only[0], dtype=only.dtype).alias(colour))
     if rows == "time" and cells["time"].null_count() == cells.height:
         st.info(
             "The exports are one look at each process: they tell nothing over time. Choose other rows.",
@@ -221,7 +222,7 @@ def show_figures(opened: Opened) -> None:
 
 def _show_over_time(opened: Opened, looked_at: Exported) -> None:
     _, _, colour = opened.state.dimensions
-    cells = decompose(looked_at.decisions, ["time", *([colour] if colour else [])])
+    cells = decompose(looked_at.decisions, ["time", *([colour] if colour else [])], span=looked_at.span)
     if cells["time"].null_count() == cells.height:
         return
     show_heading("Over time")

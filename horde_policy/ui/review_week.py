@@ -31,15 +31,20 @@ ICONS = {
 
 COMPACT = """<style>
 [data-testid="stMainBlockContainer"] > [data-testid="stVerticalBlock"] { gap: 0.5rem; }
-[data-testid="stMainBlockContainer"] h1 { padding: 0.1rem 0 0.6rem; font-size: 1.24rem; line-height: 1.22; text-wrap: pretty; }
+[data-testid="stMainBlockContainer"] h1 { padding: 0.6rem 0 0.95rem; font-size: 1.24rem; line-height: 1.22; text-wrap: pretty; }
 [data-testid="stMainBlockContainer"] h2 { padding: 0.5rem 0 1rem; }
 [data-testid="stMainBlockContainer"] .st-key-week-findings-head h2 { padding: 0; }
 .st-key-week-findings div:has(> [data-testid="stExpander"]) { flex: 1 1 24rem; width: auto; min-width: 0; }
 .st-key-week-findings summary { padding-top: 0.2rem; padding-bottom: 0.2rem; min-height: 2rem; }
 .st-key-week-findings [data-testid="stElementContainer"]:has(> [data-testid="stPageLink"]) {
   flex: 0 0 9.5rem; padding-top: 0.3rem; }
+@media (min-width: 641px) { .st-key-week-findings [class*="st-key-week-finding-"]:not(:has([data-testid="stPageLink"])) {
+  padding-right: calc(9.5rem + 0.25rem); } }
+@media (max-width: 640px) {
+  .st-key-week-findings { row-gap: 1rem; }
+  .st-key-week-findings [class*="st-key-week-finding-"] { row-gap: 0; } }
 </style>"""
-"""A row for each finding, so that a first screen holds nearly all of them.
+"""A row for each finding, so that a first screen holds nearly all of them; one that leads nowhere is as wide as the others.
 
 Streamlit takes a rem off below a heading, which its padding there gives back: with less it stands on what follows.
 """

@@ -18,16 +18,28 @@ FITTED = """<style>
   min-width: clamp(0px, (54rem - 100%) * 999, 100%); }
 :is(.st-key-week-gains, .st-key-sweep-heat) { max-width: 44rem; }
 [data-testid="stHorizontalBlock"]:has([class*="st-key-decisions-grid"]) { max-width: 76rem; }
+[data-testid="stNumberInput"] > [data-rac] { position: relative; }
+[data-testid="stNumberInputContainer"]:has([role="alert"]) { overflow: visible; }
+[data-testid="stNumberInput"] [role="alert"] {
+  position: absolute; z-index: 5; left: -1px; top: calc(100% + 0.2rem); width: max-content; max-width: min(22rem, 80vw);
+  height: auto; margin: 0; padding: 0.3rem 0.6rem; overflow: visible; clip: auto; clip-path: none; white-space: normal;
+  font-size: 0.875rem; line-height: 1.4; background: inherit; border-inline-start: 2px solid; border-radius: 4px; }
+[data-testid="stNumberInput"]:has([role="alert"]) [data-testid="InputInstructions"] { display: none; }
+[data-testid="stNumberInput"]:has([role="alert"]) { margin-bottom: 3.6rem; }
+[data-testid="stHorizontalBlock"]:has(> [data-testid="stElementContainer"] [data-testid="stNumberInput"] [role="alert"]) {
+  padding-bottom: 3.6rem; }
+[data-testid="stHorizontalBlock"] > [data-testid="stElementContainer"] > [data-testid="stNumberInput"] { margin-bottom: 0; }
 </style>"""
 """Streamlit lets a row of choices run out of a narrow screen, to be scrolled sideways; here it goes on in a second row.
 
 It stacks columns by the width of the window, of which the side bar takes a part; here they go by the room of their own row:
 fields go on in a second row, and figures stand one above the other as soon as the row is narrower than 54 rem. Squares that lie
-far apart are no map, so on a wide screen theirs stop growing."""
+far apart are no map, so on a wide screen theirs stop growing. Of a number that a field does not take it draws the frame red, and
+keeps the sentence that says why for those who hear the page; here it is seen, too."""
 
 BOARD = """<style>
 [data-testid="stMainBlockContainer"] [data-testid="stVerticalBlock"] { gap: 0.5rem; }
-[data-testid="stMainBlockContainer"] h1 { padding: 0 0 1rem; font-size: 1.24rem; line-height: 1.22; text-wrap: pretty; }
+[data-testid="stMainBlockContainer"] h1 { padding: 0.35rem 0 1.2rem; font-size: 1.24rem; line-height: 1.22; text-wrap: pretty; }
 [data-testid="stMainBlockContainer"] h2 { padding-top: 1.2rem; }
 .st-key-overview-offers { row-gap: 0; }
 .st-key-overview-offers a { padding-top: 0.1rem; padding-bottom: 0.1rem; }

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+import polars as pl
 import streamlit as st
 
 from horde_policy.board.moves import SinglePoint
@@ -84,7 +85,8 @@ def show_past(opened: Opened, past: history.Past | history.Missing) -> None:
     if opened.state.to_at is not None:
         history.say_unrecorded(past)
     over_range = past.workers()
-    longest = over_range.sort("present_ratio", "worker_id", descending=[True, False]).head(MOST_WORKERS_DRAWN)
+    called = pl.col("name").str.to_lowercase()
+    longest = over_range.sort("present_ratio", called, "worker_id", descending=[True, False, False]).head(MOST_WORKERS_DRAWN)
     order = longest["worker_id"].to_list()
     names = [name or worker_id for name, worker_id in longest.select("name", "worker_id").iter_rows()]
     figure = fig_presence(past.periods(), order, names, past.told_until, past.gaps(), theme_mode(), span=past.shown.ends)

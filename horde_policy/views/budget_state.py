@@ -27,7 +27,7 @@ from horde_policy.views.address_values import (
     read_values,
     whole,
 )
-from horde_policy.views.text import ungrouped
+from horde_policy.views.text import comma_hint, ungrouped
 
 __all__ = [
     "ASKS",
@@ -139,7 +139,10 @@ def limit_from_text(text: str) -> str:
     """
     plain = ungrouped(text.strip().removeprefix("$"))
     if plain:
-        to_pico(plain, "limit", most=MAX_LIMIT_PICO)
+        try:
+            to_pico(plain, "limit", most=MAX_LIMIT_PICO)
+        except InputError as error:
+            raise InputError("limit", "", plain, error.rule, hint=comma_hint(plain)) from None
     return plain
 
 
@@ -161,7 +164,7 @@ def asks_from_text(text: str) -> str:
         return plain
     if not _WHOLE.fullmatch(plain) or not 1 <= int(plain) <= MOST_RESERVE_TOKENS:
         rule = f"must be one of {', '.join(ASKS)}, or a whole number from 1 to {MOST_RESERVE_TOKENS}"
-        raise InputError("output limit", "", text, rule)
+        raise InputError("output limit", "", text, rule, hint=comma_hint(text))
     return str(int(plain))
 
 
@@ -180,7 +183,8 @@ def reserve_from_text(text: str) -> int:
     """
     plain = ungrouped(text)
     if not _WHOLE.fullmatch(plain) or int(plain) > MOST_RESERVE_TOKENS:
-        raise InputError("reservation.output_tokens", "", text, f"must be a whole number from 0 to {MOST_RESERVE_TOKENS}")
+        rule = f"must be a whole number from 0 to {MOST_RESERVE_TOKENS}"
+        raise InputError("reservation.output_tokens", "", text, rule, hint=comma_hint(text))
     return int(plain)
 
 

@@ -88,7 +88,7 @@ def grid_data(
     target: str = "",
     ceiling: int = 0,
 ) -> dict[str, object]:
-    """Return what the table part is given.
+    """Return what the table part is given: of the columns those in which a row says something.
 
     Parameters
     ----------
@@ -114,13 +114,16 @@ def grid_data(
     >>> data = grid_data([Column(key="n", label="n")], [Row(id="a", cells={"n": "1"})], alt="Numbers")
     >>> data["rows"]
     [{'id': 'a', 'cells': {'n': '1'}}]
+    >>> columns = [Column(key="n", label="n"), Column(key="why", label="Why not")]
+    >>> [column["key"] for column in grid_data(columns, [Row(id="a", cells={"n": "1", "why": ""})], alt="Numbers")["columns"]]
+    ['n']
     """
     if not alt.strip():
         raise ValueError("a table needs its alt text")
     if len({row.id for row in rows}) != len(rows):
         raise ValueError("two rows have one id")
     return {
-        "columns": [_column(column) for column in columns],
+        "columns": [_column(column) for column in columns if column.query is not None or not rows or _says(column.key, rows)],
         "rows": [_row(row) for row in rows],
         "alt": alt,
         "empty": empty,
@@ -129,6 +132,12 @@ def grid_data(
         "ceiling": ceiling,
         "words": {state: [words.label, words.bad, words.text] for state, words in STATES.items()},
     }
+
+
+def _says(key: str, rows: Sequence[Row]) -> bool:
+    """Return whether a row has anything in a column: a heading over nothing asks what is missing there."""
+    cells = (row.cells.get(key) for row in rows)
+    return any(cell.get("text") != "" or cell.get("sub") if isinstance(cell, Mapping) else bool(cell) for cell in cells)
 
 
 def _row(row: Row) -> dict[str, object]:

@@ -87,15 +87,15 @@ def rules_sentence(rules: OtherRules, allowance_tokens: int | None) -> str:
     """Return the three rules side by side, in one sentence.
 
     >>> rules_sentence(OtherRules(512, None, ()), 4096)
-    'By this rule 4,096 tokens are free, by the previous rule 512, by the jobs rule not known.'
+    'Tokens free by this rule: 4,096; by the previous rule: 512; by the jobs rule: not known.'
     """
 
     def told(tokens: int | None) -> str:
         return "not known" if tokens is None else f"{tokens:,}"
 
     return (
-        f"By this rule {told(allowance_tokens)} tokens are free, by the previous rule {told(rules.old_tokens)}, "
-        f"by the jobs rule {told(rules.jobs_tokens)}."
+        f"Tokens free by this rule: {told(allowance_tokens)}; by the previous rule: {told(rules.old_tokens)}; "
+        f"by the jobs rule: {told(rules.jobs_tokens)}."
     )
 
 

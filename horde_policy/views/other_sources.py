@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Final
 
 from horde_policy.views import grid
-from horde_policy.views.text import NOT_REPORTED, instant, visible
+from horde_policy.views.text import instant, visible
 
 __all__ = ["OTHER_COLUMNS", "OtherSource", "other_rows"]
 
@@ -55,7 +55,7 @@ def other_rows(sources: Sequence[OtherSource]) -> list[grid.Row]:
 
     >>> [row] = other_rows([OtherSource(name="ledger", kind="ledger", page="Budget", state="not there", wrong=True)])
     >>> row.cells["age"], row.out
-    ('—', True)
+    ('', True)
     """
     return [
         grid.Row(
@@ -65,7 +65,7 @@ def other_rows(sources: Sequence[OtherSource]) -> list[grid.Row]:
                 "kind": source.kind,
                 "page": source.page,
                 "state": {"text": visible(source.state)},
-                "age": NOT_REPORTED if source.at is None else instant(source.at),
+                "age": "" if source.at is None else instant(source.at),
                 "trouble": {"text": visible(source.trouble)} if source.trouble else None,
             },
             out=source.wrong,

@@ -15,6 +15,7 @@ from horde_policy.views.status import Status
 from horde_policy.views.text import (
     NONE_FREE,
     NOT_REPORTED,
+    as_listed,
     count,
     largest_free,
     names_text,
@@ -175,17 +176,18 @@ def _order(state: ViewState) -> Callable[[Row], tuple[bool, float]]:
 
 
 def shown_rows(rows: Sequence[Row], state: ViewState) -> Shown:
-    """Return the rows that the filters leave, sorted: what is not known last, ties by name.
+    """Return the rows that the filters leave, sorted: what is not known last, ties by name, in the order of the alphabet.
 
     Parameters
     ----------
     rows
-        Sorted by name, as the board gives them.
+        As the board gives them.
     state
         Its ``find`` (every word must stand in the name, in any case), ``states``, ``sort`` and ``descending``.
     """
     words = state.find.casefold().split()
     kept = [row for row in rows if (not state.states or row.measure.state in state.states) and _named(row, words)]
+    kept.sort(key=lambda row: as_listed(row.model or ""))
     if state.sort != "model":
         kept.sort(key=_order(state))
     elif state.descending:

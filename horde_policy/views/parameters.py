@@ -29,7 +29,7 @@ from horde_policy.views.address_values import (
     text_of_at_most,
     whole,
 )
-from horde_policy.views.text import ungrouped
+from horde_policy.views.text import comma_hint, ungrouped
 from horde_policy.views.words import STATES
 
 __all__ = [
@@ -273,7 +273,7 @@ def size_from_text(text: str) -> int:
     try:
         return whole(LEAST_MAX_LENGTH_TOKENS, MAX_LENGTH_LIMIT_TOKENS)([ungrouped(text)])
     except UnreadableValue as why:
-        raise InputError("size", "", text, str(why)) from None
+        raise InputError("size", "", text, str(why), hint=comma_hint(text)) from None
 
 
 def changed_settings(names: Mapping[str, str], settings: AllowanceSettings, base: AllowanceSettings) -> dict[str, list[str]]:

@@ -129,7 +129,7 @@ def _figures(code: str, week: Week, notes: tuple[Annotation, ...]) -> Iterable[t
         yield fig_bars(cells, "requester", "outcome", "light"), split_alt(cells, ["requester", "outcome"])
         cells = decompose(decisions, ["requested_size", "outcome"])
         yield fig_bars(cells, "requested_size", "outcome", "light"), split_alt(cells, ["requested_size", "outcome"])
-        over_time = decompose(decisions, ["time", "outcome"])
+        over_time = decompose(decisions, ["time", "outcome"], span=week.exported.span)
         if over_time["time"].null_count() < over_time.height:
             yield (
                 fig_over_time(over_time, "outcome", "light", notes=notes, quiet=quiet_hours(week.exported)),
@@ -138,7 +138,7 @@ def _figures(code: str, week: Week, notes: tuple[Annotation, ...]) -> Iterable[t
     elif code == "responds" and decided:
         grid = size_grid(decisions, week.settings)
         yield fig_size_grid(grid, "light"), grid_alt(grid)
-        over_time = decompose(decisions, ["time", "allowance_size"])
+        over_time = decompose(decisions, ["time", "allowance_size"], span=week.exported.span)
         if over_time["time"].null_count() < over_time.height:
             figure = fig_over_time(over_time, "allowance_size", "light", notes=notes, shares=True)
             yield figure, "Size bucket of the allowance over time, as shares of all decisions."

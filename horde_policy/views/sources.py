@@ -141,7 +141,7 @@ def _cells(source: SourceFigures, now: datetime) -> dict[str, grid.Cell]:
     return named | {
         "age": _age_cell(source),
         "due": _due(look, now) if source.kind in ("live", "demo") else NOT_REPORTED,
-        "limit": limit_text(source.limits),
+        "limit": limit_text(source.limits) if source.kind == "live" else "",
         "problems": NOT_REPORTED if snapshot is None else count(len(found)),
         "trouble": {"text": visible(look.sentence())} if wrong else "",
     }

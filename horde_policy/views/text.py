@@ -19,8 +19,10 @@ __all__ = [
     "NONE_FREE",
     "NOT_REPORTED",
     "age",
+    "as_listed",
     "clock_time",
     "code_span",
+    "comma_hint",
     "count",
     "count_of",
     "document_markdown",
@@ -30,6 +32,7 @@ __all__ = [
     "instant",
     "largest_free",
     "names_text",
+    "names_told",
     "own_words",
     "program_text",
     "range_text",
@@ -112,6 +115,21 @@ def shortened_name(name: str, characters: int = SHORTENED_CHARACTERS) -> str:
     return f"{name[: characters - tail - 1]}…{name[-tail:]}"
 
 
+def names_told(names: Sequence[str], characters: int) -> list[str]:
+    """Return the names of models for which there is room in a row, each with its end. Made visible.
+
+    >>> names_told(["koboldcpp/someone/Fernery-24B-v1.1", "c", "d"], 24)
+    ['kobold…/Fernery-24B-v1.1']
+    """
+    told: list[str] = []
+    for name in names:
+        text = shortened_name(visible(name), characters)
+        if told and len(", ".join([*told, text])) > characters:
+            break
+        told.append(text)
+    return told
+
+
 def names_text(names: Sequence[str], characters: int) -> str:
     """Return names of models in a row, each with its end; those for which there is no room are counted. Made visible.
 
@@ -120,14 +138,18 @@ def names_text(names: Sequence[str], characters: int) -> str:
     >>> names_text(["koboldcpp/someone/Fernery-24B-v1.1", "c", "d"], 24)
     'kobold…/Fernery-24B-v1.1 and 2 more'
     """
-    told: list[str] = []
-    for name in names:
-        text = shortened_name(visible(name), characters)
-        if told and len(", ".join([*told, text])) > characters:
-            break
-        told.append(text)
+    told = names_told(names, characters)
     left = len(names) - len(told)
     return ", ".join(told) + (f" and {count(left)} more" if left else "")
+
+
+def as_listed(name: str) -> tuple[str, str]:
+    """Return what a name is sorted by in a list: capital letters stand among the others, as in a dictionary.
+
+    >>> sorted(["my/b", "Lantern", "koboldcpp/a"], key=as_listed)
+    ['koboldcpp/a', 'Lantern', 'my/b']
+    """
+    return name.casefold(), name
 
 
 def program_text(agent: str) -> str:
@@ -233,6 +255,17 @@ def ungrouped(typed: str) -> str:
     """
     plain = typed.strip()
     return plain.replace(",", "") if _GROUPED.fullmatch(plain) else plain
+
+
+def comma_hint(typed: str) -> str | None:
+    """Return what tells somebody whose number is refused what its comma is read as; null where that is not why.
+
+    >>> comma_hint("12,5")
+    'commas group thousands, as in 1,500; the decimal mark is a point'
+    >>> comma_hint("1,500") is None
+    True
+    """
+    return "commas group thousands, as in 1,500; the decimal mark is a point" if "," in ungrouped(typed) else None
 
 
 def count(number: float | None) -> str:

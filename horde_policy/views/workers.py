@@ -15,10 +15,12 @@ from horde_policy.views.overview import SPEED_OF_ALL, closed_text
 from horde_policy.views.text import (
     NONE_FREE,
     NOT_REPORTED,
+    as_listed,
     count,
     instant,
     largest_free,
     names_text,
+    names_told,
     program_text,
     ratio,
     shortened,
@@ -199,6 +201,7 @@ def _cells(worker: Worker, board: Board, alone: Sequence[str], past: Mapping[str
         "threads": count(counted_threads(worker)),
         "models": {
             "text": names_text(models, 90) or ("not reported" if worker.models is None else "none"),
+            "names": names_told(models, 90),
             "title": names_text(models, 2_000),
         },
         "alone": {"text": count(len(alone)), "title": names_text(alone, 1_000)},
@@ -277,7 +280,7 @@ POINT_COLUMNS: Final = [
 
 
 def point_rows(points: Sequence[SinglePoint], ceiling_tokens: int, link: Callable[..., str]) -> list[grid.Row]:
-    """Return a row a model that one worker carries, with what its allowance becomes without that worker."""
+    """Return a row a model that one worker carries, by name, with what its allowance becomes without that worker."""
 
     def allowance(measured: Any) -> grid.Cell:
         return grid.allowance_cell(
@@ -300,7 +303,7 @@ def point_rows(points: Sequence[SinglePoint], ceiling_tokens: int, link: Callabl
             },
             query=link(models=(point.model,)),
         )
-        for point in points
+        for point in sorted(points, key=lambda point: as_listed(point.model))
     ]
 
 
@@ -336,7 +339,7 @@ def gone_rows(over_range: pl.DataFrame) -> list[grid.Row]:
                     "text": count(row["largest_tokens"]),
                     "sub": _span_text(row, ("smallest_tokens", "largest_tokens"), count),
                 },
-                "models": {"text": names_text(row["models"] or [], 120)},
+                "models": {"text": names_text(row["models"] or [], 120), "names": names_told(row["models"] or [], 120)},
             },
         )
         for row in gone.iter_rows(named=True)

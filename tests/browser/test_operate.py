@@ -114,11 +114,11 @@ def test_cards_show_no_empty_cell(demo: App, view: View) -> None:
     assert not why.last.is_visible(), "a worker's card is folded until it is opened"
     assert why.first.evaluate("cell => cell.classList.contains('blank')"), "the first counts and reports everything"
     tab = view(demo, viewport={"width": 390, "height": 844}).open("sources")
-    cell = tab.page.locator(".grid tbody td[data-label='What is wrong']").first
-    cell.wait_for(state="attached")
-    assert cell.inner_text() == ""
-    assert not cell.is_visible()
-    at = tab.page.locator(".grid tbody td[data-label='Data of']").first
+    at, unasked = (tab.page.locator(".grid tbody td[data-label='Data of']").nth(place) for place in (0, 1))
+    unasked.wait_for(state="attached")
+    assert unasked.inner_text() == ""
+    assert not unasked.is_visible()
+    assert tab.page.locator(".grid tbody td[data-label='What is wrong']").count() == 0, "no row has anything there"
     assert at.inner_text().endswith(" UTC")
     assert (at.get_attribute("title") or "").endswith(" in your time zone"), "and in the viewer's zone on hover"
 
@@ -135,3 +135,15 @@ def test_no_name_pushes_a_column_off_the_screen_or_loses_its_end(demo: App, view
         ends = tab.page.locator(".grid .ends .end")
         assert ends.count() > 0
         assert ends.evaluate_all(wider) == 0, "the end of a name tells models apart"
+
+
+def test_a_models_name_is_broken_only_where_it_fits_into_no_line(demo: App, view: View) -> None:
+    tab = view(demo).open("workers").settled()
+    names = tab.page.locator("td .whole")
+    names.first.wait_for()
+    assert names.filter(has_text="koboldcpp/Ironwood-14B").count() == 2
+    broken = "nodes => nodes.filter(node => node.offsetHeight > 1.6 * parseFloat(getComputedStyle(node).fontSize)).length"
+    assert names.evaluate_all(broken) == 0
+    column = names.filter(has_text="koboldcpp/Ironwood-14B").first.locator("xpath=..")
+    column.evaluate("cell => { cell.style.display = 'block'; cell.style.minWidth = '0'; cell.style.width = '6em' }")
+    assert column.evaluate("cell => cell.scrollWidth <= cell.clientWidth"), "what is longer than a line is broken, and not cut"

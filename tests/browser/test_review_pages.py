@@ -9,7 +9,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 import zstandard
-from playwright.sync_api import FilePayload, Locator
+from playwright.sync_api import FilePayload, Locator, expect
 
 from horde_policy.imports import read_exports, write_parquet
 from horde_policy.review.decompose import decompose, filtered
@@ -274,6 +274,8 @@ def test_nearly_all_findings_stand_on_the_first_screen_and_unfold_to_what_they_r
         "[...document.querySelectorAll('.st-key-week-findings summary')]"
         ".filter(row => row.getBoundingClientRect().bottom <= innerHeight).length >= 10",
     )
+    boxes = tab.page.locator(".st-key-week-findings").get_by_test_id("stExpander")
+    assert len({round(box.bounding_box()["width"]) for box in boxes.all()}) == 1, "also the one that leads to no page"  # type: ignore[index]
     rows.first.click()
     tab.page.get_by_text("95 % interval 1.5 to 17.0 %").wait_for()
     # Streamlit's own margin below a heading is a rem less than nothing: the text of one must end above what follows.
@@ -325,3 +327,36 @@ def test_no_legend_or_mark_lies_on_the_data_or_on_another(demo: App, view: View,
     tab.page.locator(".js-plotly-plot .legend .traces").first.wait_for()
     assert tab.page.locator(".js-plotly-plot .legend .traces").count() >= 4
     until_true(tab.page, f"({OVERLAPS})().length === 0")
+
+
+SQUARES = """() => {
+    const boxes = of => [...document.querySelectorAll(`${place} .scatterlayer ${of}`)].map(one => one.getBoundingClientRect());
+    const meet = (a, b) => Math.min(a.right, b.right) > Math.max(a.left, b.left)
+        && Math.min(a.bottom, b.bottom) > Math.max(a.top, b.top);
+    const place = document.querySelector('.st-key-week-gains') ? '.st-key-week-gains' : '[class*=st-key-decisions-grid]';
+    const squares = boxes('.point'), words = boxes('.textpoint text');
+    const within = words.filter(word => squares.some(square => word.left >= square.left && word.right <= square.right));
+    return [squares.length, words.length - within.length,
+        squares.filter((one, place) => squares.slice(place + 1).some(other => meet(one, other))).length];
+}"""
+
+
+@pytest.mark.parametrize("page", ["week", "decisions"])
+def test_on_a_phone_no_square_touches_another_and_each_holds_its_words(demo: App, view: View, page: str) -> None:
+    tab = shown(view(demo, viewport={"width": 390, "height": 844}).open(page))
+    tab.page.locator(".scatterlayer .point").nth(24).wait_for(state="attached")
+    until_true(tab.page, f"JSON.stringify(({SQUARES})()) === '[25,0,0]'")
+
+
+def test_a_number_beyond_what_a_field_takes_is_told_in_words_beside_it(demo: App, view: View) -> None:
+    tab = shown(view(demo).open("decisions"))
+    field = tab.page.locator(".st-key-decisions-what-if-ceiling")
+    field.locator("input").fill("20000")
+    field.locator("input").press("Enter")
+    told = field.get_by_role("alert")
+    expect(told).to_contain_text("between 1 and 16384")
+    beside, below = told.bounding_box(), tab.page.get_by_text("Nothing is tried: change one of the two.").bounding_box()
+    assert beside is not None
+    assert below is not None
+    assert beside["height"] > 20
+    assert beside["y"] + beside["height"] < below["y"], "it stands on nothing else"

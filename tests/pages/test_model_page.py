@@ -157,12 +157,12 @@ def test_any_model_of_every_recording_can_be_tried_with(app: NewApp, folder: str
 
 def test_findings_and_rows_are_sentences_with_a_button_that_copies_them(app: NewApp) -> None:
     shown = app().open("model", m=FERNERY)
-    assert not [code for code in shown.test.code if str(code.value).startswith("By this rule ")], "drawn only when it is opened"
+    assert not [code for code in shown.test.code if str(code.value).startswith("Tokens free by ")], "drawn only when it is opened"
     shown.test.session_state["model.sentences"] = True
     shown.test.run()
     codes = [str(code.value) for code in shown.test.code]
     assert any(code.startswith(f"{FERNERY}: A request for 80 tokens is free") for code in codes)
-    assert any(code.startswith("By this rule ") for code in codes)
+    assert any(code.startswith("Tokens free by this rule: ") for code in codes)
     assert any(code.startswith("No online worker can take this request for 513 output tokens") for code in codes), "the refusal"
     chosen = shown.test.selectbox(key="model.sentence_of")
     last = chosen.options[-1]

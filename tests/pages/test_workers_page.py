@@ -1,5 +1,6 @@
 """The workers page: who carries what, single points of failure, and the history with and without a store."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -39,6 +40,18 @@ def test_a_larger_size_hangs_on_fewer_workers(app: NewApp) -> None:
     shown = app().open("workers", source="recorded-snapshot", size="4096")
     board = make_board(SNAPSHOT, AllowanceSettings(), max_length=4096, context_tokens=2048)
     assert len(shown.part("workers.points")["rows"]) == len(single_points(board))
+
+
+def test_who_was_there_as_long_stands_in_the_order_of_the_names(app: NewApp) -> None:
+    shown = app().open("workers", range="24h")
+    shown.assert_well()
+    names = json.loads(shown.test.get("plotly_chart")[0].proto.spec)["layout"]["yaxis"]["ticktext"]
+    cells = [row["cells"] for row in shown.part("workers.list")["rows"]]
+    wholly = {cell["worker"]["text"] for cell in cells if cell["present"]["text"] == "100 %"}
+    assert len(names) > len(wholly) > 10
+    assert names[: len(wholly)] == sorted(wholly)
+    points = [row["cells"]["model"] for row in shown.part("workers.points")["rows"]]
+    assert points == sorted(points, key=str.casefold)
 
 
 def test_words_narrow_the_list_and_one_that_hides_all_says_so(app: NewApp) -> None:

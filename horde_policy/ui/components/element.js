@@ -23,6 +23,13 @@ const ownOf = (own) => {
   return end
 }
 
+// A name whose end, as long as it fits into a line, is never broken at its hyphens (grid.css): its path gives way first.
+const endWholeOf = (name) => {
+  const at = RIGHT_TO_LEFT.test(name) ? name.length : name.lastIndexOf("/") + 1
+  const parts = at > 0 ? [document.createTextNode(name.slice(0, at))] : []
+  return at < name.length ? [...parts, element("span", "whole", name.slice(at))] : parts
+}
+
 // A name that wraps: one too long for the lines it has loses its middle, and not its end; on a phone it stands whole (grid.css).
 const MOST = 60
 const FIRST = 30
@@ -30,7 +37,7 @@ const LAST = 22
 const wrappedOf = (name) => {
   const text = element("span", "clip")
   const letters = lettersOf(name)
-  if (letters.length <= MOST) text.textContent = name
+  if (letters.length <= MOST) text.append(...endWholeOf(name))
   else {
     text.append(document.createTextNode(letters.slice(0, FIRST).join("")))
     text.append(element("span", "middle", letters.slice(FIRST, -LAST).join("")), element("span", "last", letters.slice(-LAST).join("")))

@@ -157,7 +157,7 @@ const fillers = {
       cell.append(document.createTextNode(value))
       cell.title = inYourZone(value)
     } else {
-      cell.append(document.createTextNode(value.text))
+      cell.append(...wholeIn(value.text, value.names ?? []))
       if (value.sub) cell.append(element("span", "sub", value.sub))
       if (value.title) cell.title = value.title
     }
@@ -167,6 +167,17 @@ const fillers = {
 // An instant as every page writes it, alone in its cell, in the zone of who looks; empty for any other text.
 const inYourZone = (text) =>
   /^\d{1,2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} UTC$/.test(text) ? `${new Date(text).toLocaleString()} in your time zone` : ""
+
+// A text with names in it, in their order: each keeps to one line where it fits into one.
+const wholeIn = (text, names) => {
+  const parts = []
+  for (const name of names) {
+    const at = text.indexOf(name)
+    parts.push(document.createTextNode(text.slice(0, at)), element("span", "whole", name))
+    text = text.slice(at + name.length)
+  }
+  return [...parts, document.createTextNode(text)]
+}
 
 const isBlank = (value) => value === null || value === undefined || value === "" || (value.text === "" && !value.sub)
 

@@ -100,7 +100,8 @@ def fig_trend(
     span
         The ends of the range, where the axis ends; without it the data say where.
     held_until
-        Up to where what the last poll of the range found is known to hold; null does not say.
+        Up to where what the last poll of the range found is known to hold; null does not say. It is drawn a little further where
+        its step would have no width, and the axis with it.
     """
     figure = base_figure(height_px=300)
     for line in behind:
@@ -112,6 +113,7 @@ def fig_trend(
             line={"color": FAINT[mode], "width": 1.4, "dash": line.dash, "shape": "hv"},
             hovertemplate=f"{line.word}: %{{y:,}} tokens<extra></extra>",
         )
+    span, held_until = _seen(frame, span, held_until)
     broken = _broken(_held(frame, held_until, gaps), gaps)
     figure.add_scatter(
         x=_times(broken),
@@ -173,6 +175,7 @@ def fig_states(
         As for :func:`fig_trend`; nobody looked in a gap, so it is shaded over what was last seen.
     """
     figure = base_figure(height_px=220)
+    span, held_until = _seen(frame, span, held_until)
     frame = _held(frame, held_until, gaps)
     times = _times(frame)
     for state in STACKED:
@@ -198,6 +201,27 @@ def fig_states(
     name_axis(figure.layout.yaxis, "models")
     figure.layout.yaxis.rangemode = "tozero"
     return figure
+
+
+LAST_STEP: Final = 1 / 120
+"""The last poll's step is at least this share of the range wide, be it beyond its end: one without a width is not seen."""
+
+Span = tuple[datetime, datetime]
+
+
+def _seen(frame: pl.DataFrame, span: Span | None, held_until: datetime | None) -> tuple[Span | None, datetime | None]:
+    """Return the ends of the axis, and up to where the last poll is drawn, so that its step has a width.
+
+    >>> from datetime import UTC
+    >>> at = [datetime(2026, 11, 29, hour, tzinfo=UTC) for hour in (0, 2)]
+    >>> [f"{end:%H:%M}" for end in _seen(pl.DataFrame({"at": at}), (at[0], at[1]), at[1])[0]]
+    ['00:00', '02:01']
+    """
+    last = frame["at"].max() if frame.height else None
+    if span is None or held_until is None or not isinstance(last, datetime):
+        return span, held_until
+    until = max(held_until, last + LAST_STEP * (span[1] - span[0]))
+    return (span[0], max(span[1], until)), until
 
 
 def _held(frame: pl.DataFrame, until: datetime | None, gaps: pl.DataFrame | None) -> pl.DataFrame:

@@ -25,6 +25,7 @@ from horde_policy.views.figures.style import (
     Mode,
     base_figure,
     legend_below,
+    name_squares,
     utc_axis,
 )
 from horde_policy.views.review_words import DIMENSION_WORDS, share_range_text, size_text, step_text, word_text
@@ -44,7 +45,7 @@ SIZE_PATTERNS: Final = ("x", "/", ".", "", "-")
 
 UNKNOWN_COLOURS: Final[dict[Mode, str]] = {mode: STATE_COLOURS[mode]["unknown"] for mode in STATE_COLOURS}
 
-CELL_PX = 52
+CELL_PX = 50
 
 
 def colour_of(dimension: str, word: object, mode: Mode) -> tuple[str, str]:
@@ -334,8 +335,8 @@ def fig_size_grid(grid: pl.DataFrame, mode: Mode) -> go.Figure:
         hovertemplate="%{customdata[2]}<extra></extra>",
     )
     labels = [_label("requested_size", size) for size in SIZES]
-    figure.update_xaxes(title={"text": "allowance (tokens)"}, type="category", categoryorder="array", categoryarray=labels)
-    figure.update_yaxes(title={"text": "requested size (tokens)"}, type="category", categoryorder="array", categoryarray=labels)
+    name_squares(figure.layout.xaxis, "allowance (tokens)", labels)
+    name_squares(figure.layout.yaxis, "requested size (tokens)", labels)
     figure.update_layout(clickmode="event+select")
     return figure
 
@@ -347,7 +348,8 @@ def _shade(counted: float, most: float, mode: Mode) -> str:
 def _cell_text(row: Mapping[str, Any]) -> str:
     if row["count_high"] > 0:
         shown = share_range_text(row["share_low"], row["share_high"]) if row["count_low"] == row["count_high"] else "±"
-        return f"{shown} ?" if row["level"] == "undecided" else shown
+        # in two lines, which have the room in a square: in one the least share would run out of it
+        return f"{shown}<br>?" if row["level"] == "undecided" else shown
     return "×" if row["level"] == "impossible" else "0"
 
 

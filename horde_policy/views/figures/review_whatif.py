@@ -11,7 +11,7 @@ from horde_policy.review.sampling import Bounds
 from horde_policy.review.whatif import WhatIf
 from horde_policy.views.figures.contrast import tint
 from horde_policy.views.figures.review_decisions import fill_pattern
-from horde_policy.views.figures.style import FAINT, OUTCOMES, STATE_COLOURS, TEXT, Mode, base_figure, legend_below
+from horde_policy.views.figures.style import FAINT, OUTCOMES, STATE_COLOURS, TEXT, Mode, base_figure, legend_below, name_squares
 from horde_policy.views.review_words import bounds_text, size_text
 from horde_policy.views.text import count, ratio
 
@@ -152,12 +152,6 @@ def fig_gains(answers: Mapping[str, WhatIf], mode: Mode) -> go.Figure:
         customdata=hovers,
         hovertemplate="%{customdata}<extra></extra>",
     )
-    labels = [size_text(size) for size in SIZES]
-    figure.update_xaxes(title={"text": "requested size (tokens)"}, type="category", categoryorder="array", categoryarray=labels)
-    figure.update_yaxes(
-        title={"text": "change"},
-        type="category",
-        categoryorder="array",
-        categoryarray=[change_text(name) for name in reversed(list(answers))],
-    )
+    name_squares(figure.layout.xaxis, "requested size (tokens)", [size_text(size) for size in SIZES])
+    name_squares(figure.layout.yaxis, "change", [change_text(name) for name in reversed(list(answers))])
     return figure

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -8,6 +9,7 @@ from hypothesis import strategies as st
 
 from horde_policy.errors import InputError
 from horde_policy.review.decompose import COUNTED, DIMENSIONS, WORDS, compare, count_of, decompose, filtered, rate, shared, total
+from horde_policy.review.ranges import TimeRange, within
 from horde_policy.review.sampling import Bounds, difference, share_of
 from tests.unit.review.made import MONDAY, decision, decisions, hour
 from tests.unit.review.weeks import made_week
@@ -82,6 +84,18 @@ def test_over_time_a_count_lies_in_the_steps_that_its_interval_touches() -> None
     )
     cells = decompose(frame, ["time"], step=timedelta(hours=1))
     assert cells.select("count_low", "count_high", "count_even").rows() == [(10, 16, 13), (0, 6, 3)]
+
+
+def test_over_time_no_step_lies_outside_the_range_asked_about() -> None:
+    """A count over the edge of the range may lie in the step beyond it, which is not looked at."""
+    span = TimeRange(MONDAY + timedelta(hours=1), MONDAY + timedelta(hours=2))
+    frame = within(decisions(decision(6, None, **hour(0.5)), decision(4, None, **hour(1)), decision(2, None, **hour(1.5))), span)
+    wide, cut = (decompose(frame, ["time"], step=timedelta(minutes=30), span=asked) for asked in (None, span))
+    assert [(at - MONDAY) / timedelta(hours=1) for at in wide["time"]] == [0.5, 1.0, 1.5, 2.0]
+    assert [(at - MONDAY) / timedelta(hours=1) for at in cut["time"]] == [1.0, 1.5]
+    assert cut.select("count_low", "count_high", "count_even").rows() == [(0, 10, 3.5), (0, 6, 2.5)]
+    half = replace(span, start=MONDAY + timedelta(hours=1.25))
+    assert decompose(frame, ["time"], step=timedelta(minutes=30), span=half)["time"].to_list() == cut["time"].to_list()
 
 
 def test_a_base_can_be_chosen() -> None:

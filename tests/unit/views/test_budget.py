@@ -3,6 +3,7 @@
 import csv
 import io
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
@@ -30,8 +31,18 @@ from horde_policy.views import budget_words as words
 from horde_policy.views.budget_exports import BudgetStamp, LedgerStamp, in_dollars, moments_csv, run_parquet, settings_csv
 from horde_policy.views.budget_inputs import AGENT_SIZES, from_file, from_trace, limit_of, priced_model
 from horde_policy.views.budget_ledger import audit_sentence, hold_rows, look_sentence, window_rows
-from horde_policy.views.budget_state import ASKS, INPUTS, WINDOWS, BudgetState, limit_from_text, parse_budget_state
+from horde_policy.views.budget_state import (
+    ASKS,
+    INPUTS,
+    WINDOWS,
+    BudgetState,
+    asks_from_text,
+    limit_from_text,
+    parse_budget_state,
+    reserve_from_text,
+)
 from horde_policy.views.figures import budget as figures
+from horde_policy.views.parameters import size_from_text
 from horde_policy.views.state import parse_view_state
 from horde_policy.views.text import document_markdown, ratio
 
@@ -92,6 +103,16 @@ def test_nothing_in_an_address_stops_the_page(query: dict[str, list[str]]) -> No
 def test_a_limit_that_is_none_is_refused(text: str) -> None:
     with pytest.raises(InputError, match="limit"):
         limit_from_text(text)
+
+
+@pytest.mark.parametrize("read", [limit_from_text, asks_from_text, reserve_from_text, size_from_text])
+def test_a_refused_comma_is_told_what_it_is_read_as(read: Callable[[str], object]) -> None:
+    with pytest.raises(InputError) as comma:
+        read("12,5")
+    assert comma.value.told.endswith("(commas group thousands, as in 1,500; the decimal mark is a point)")
+    with pytest.raises(InputError) as other:
+        read("many")
+    assert "commas" not in other.value.told
 
 
 # --- the requests ---------------------------------------------------------------------------------------------------------

@@ -67,3 +67,11 @@ def test_a_column_that_is_sorted_by_never_folds() -> None:
     columns = [Column(key="a", label="a", fold=1), Column(key="b", label="b", fold=2, sorted="ascending")]
     data = grid_data(columns, [], alt="Numbers")
     assert [column["fold"] for column in data["columns"]] == [1, 0]  # type: ignore[attr-defined]
+
+
+def test_a_column_in_which_no_row_says_anything_is_left_out_but_one_to_sort_by() -> None:
+    columns = [Column(key=key, label=key, query="sort=d" if key == "d" else None) for key in "abcde"]
+    rows = [Row(id="1", cells={"a": "", "b": {"text": "", "title": "x"}, "c": {"text": "", "sub": "y"}, "d": None, "e": ""})]
+    said = [*rows, Row(id="2", cells={"e": "0"})]
+    keys = [[column["key"] for column in grid_data(columns, some, alt="x")["columns"]] for some in (rows, said, [])]  # type: ignore[attr-defined]
+    assert keys == [["c", "d"], ["c", "d", "e"], list("abcde")]

@@ -167,6 +167,9 @@ def test_every_sort_shows_every_row_with_what_is_not_known_last(sort: str, desce
     shown = shown_rows(made.rows, ViewState(sort=sort, descending=descending))
     assert shown.hidden == 0
     assert sorted(row.model or "" for row in shown.rows) == [row.model for row in made.rows]
+    if sort == "model":
+        names = [(row.model or "").casefold() for row in shown.rows]
+        assert names == sorted(names, reverse=descending), "capital letters stand among the others"
     if sort == "wait":
         waits = [row.measure.waits.named_s for row in shown.rows if row.measure.waits]
         assert waits == sorted(waits, reverse=descending)

@@ -67,6 +67,19 @@ def test_an_axis_of_time_ends_where_the_range_ends() -> None:
         assert figure.layout.xaxis.range == tuple(at.replace(tzinfo=None) for at in ends)
 
 
+def test_the_last_poll_has_a_width_that_is_seen() -> None:
+    ends = START, START + timedelta(hours=2)
+    states = pl.DataFrame({"at": polls(121)[::5], "floor": [0] * 24 + [3], "full": [3] * 24 + [0]})
+    figure = fig_states(states, "light", span=ends, held_until=ends[1])
+    assert figure.layout.xaxis.range[1] == (ends[1] + timedelta(minutes=1)).replace(tzinfo=None)
+    floor = next(trace for trace in figure.data if trace.name == "floor")
+    assert list(zip(floor.x, floor.y, strict=True))[-2:] == [("2026-11-29T02:00:00", 3), ("2026-11-29T02:01:00", 3)]
+    held = fig_states(states.head(24), "light", span=ends, held_until=ends[1])
+    assert held.layout.xaxis.range[1] == ends[1].replace(tzinfo=None), "a step that is wide enough ends with the range"
+    line = fig_trend(states.select("at", allowance_tokens="floor"), SETTINGS, "light", span=ends, held_until=ends[1])
+    assert list(zip(line.data[-1].x, line.data[-1].y, strict=True))[-1] == ("2026-11-29T02:01:00", 3)
+
+
 def test_a_range_without_a_poll_within_it_shows_what_held() -> None:
     ends = START + timedelta(minutes=1), START + timedelta(minutes=2)
     frame = pl.DataFrame({"at": [START], "allowance_tokens": [4096]})

@@ -159,6 +159,7 @@ def test_the_grid_marks_what_cannot_be_and_a_click_gives_both_sizes(mode: Mode) 
     assert "a request over the allowance is not free" in trace.customdata[counted][2]
     assert trace.marker.line.width[cells["<=512", "2049-4096"]] == 1
     assert "not decided" in trace.customdata[cells["1025-2048", "1025-2048"]][2]
+    assert trace.text[cells["1025-2048", "1025-2048"]].endswith("%<br>?"), "a share and its mark have a line each"
     # further from the page for more
     strengths = [contrast(colour, SURFACES[mode][0]) for colour in trace.marker.color]
     counts = grid["count_high"].to_list()
