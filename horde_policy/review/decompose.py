@@ -152,8 +152,9 @@ def decompose(
     if not set(within) <= set(by):
         raise InputError("dimension", "of", ", ".join(within), "must be among " + (", ".join(by) or "none"))
     frame = decisions
-    width = step or step_for(span_of(frame), interval=typical_interval(frame))
+    width = None
     if "time" in by:
+        width = step or step_for(span_of(frame), interval=typical_interval(frame))
         frame = in_steps(frame, width)
     counts = ["count_low", "count_high", *(["count_even"] if "time" in by else [])]
     cells = frame.group_by(by).agg(pl.col(counts).sum()) if by else frame.select(pl.col(counts).sum())
@@ -163,7 +164,7 @@ def decompose(
         cells = cells.join(_effects(frame, by, within, level), on=by, how="left", nulls_equal=True)
     else:
         cells = cells.with_columns(design_effect=pl.lit(1.0))
-    if "time" in by and span is not None:
+    if width is not None and span is not None:
         cells = _steps_within(cells, width, span)
     even = ["count_even"] if "time" in by else []
     return _in_order(_with_shares(cells, level), by).select(*by, *COUNTED, *even)
