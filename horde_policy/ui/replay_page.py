@@ -16,10 +16,10 @@ from horde_policy.replay.unserved import unserved_notes
 from horde_policy.ui import address, live
 from horde_policy.ui.charts import show_figure, theme_mode
 from horde_policy.ui.headings import show_heading
+from horde_policy.ui.notices import say_in_one_box
 from horde_policy.ui.replay_desk import Desk, Job, Replayed, desk
 from horde_policy.ui.replay_fleets import ChosenFleet, chosen_fleet, history_choices
 from horde_policy.ui.replay_inputs import known_inputs, models_named, traffic_of
-from horde_policy.ui.shell import say_in_one_box
 from horde_policy.ui.tables import show_grid
 from horde_policy.views import replay_words as words
 from horde_policy.views.address_values import left_out

@@ -85,7 +85,13 @@ def _data(state: ReviewState, titles: Mapping[str, str]) -> None:
 
 
 def _range(
-    key: str, label: str, span: TimeRange, covered: TimeRange | None, write: Callable[[ReviewState, TimeRange], None]
+    key: str,
+    label: str,
+    span: TimeRange,
+    covered: TimeRange | None,
+    write: Callable[[ReviewState, TimeRange], None],
+    *,
+    in_popover: bool = False,
 ) -> None:
     current = range_text(span)
     days = {} if covered is None else days_of(covered)
@@ -102,7 +108,7 @@ def _range(
         settle(key, range_text(chosen_span))
         write(read_review(), chosen_span)
 
-    seed(key, current)
+    seed(key, current, in_popover=in_popover)
     st.selectbox(
         label,
         [*dict.fromkeys(["all", *days, current])],
@@ -157,7 +163,7 @@ def _looked_at(state: ReviewState) -> None:
             key = f"review.only-{dimension}"
             options = [*(str(word).lower() if isinstance(word, bool) else str(word) for word in known), "none"]
             words = dict(zip(options, (*known, None), strict=True))
-            seed(key, list(getattr(state, dimension)))
+            seed(key, list(getattr(state, dimension)), in_popover=True)
             st.pills(
                 DIMENSION_WORDS[dimension].capitalize(),
                 options,
@@ -183,7 +189,7 @@ def _against(state: ReviewState, titles: Mapping[str, str], covered: TimeRange |
         key = "review.against"
         words = {"": "the same data", **{name: shortened(visible(title), 80) for name, title in titles.items()}}
         words.setdefault(state.against, f"{state.against} (not here)")
-        seed(key, state.against)
+        seed(key, state.against, in_popover=True)
         st.selectbox(
             "With the data",
             list(words),
@@ -191,7 +197,7 @@ def _against(state: ReviewState, titles: Mapping[str, str], covered: TimeRange |
             key=key,
             on_change=lambda: write_review(read_review().changed(against=st.session_state[key])),
         )
-        _range("review.against-range", "In the range (UTC)", state.against_span, covered, _write_against_span)
+        _range("review.against-range", "In the range (UTC)", state.against_span, covered, _write_against_span, in_popover=True)
         st.caption("What is chosen above is the first side, this the second; a difference is the second less the first.")
         st.button(
             "Compare nothing",

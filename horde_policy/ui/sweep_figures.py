@@ -110,7 +110,7 @@ def _hold_one(result: Result, name: str, fixed: dict[str, object], others: list[
     values = result.judgement.points[name].unique().sort(nulls_last=True).to_list()
     words = {"": "any"} | {str(value): setting_value(name, value) for value in values}
     key = f"sweep.fix.{name}"
-    seed(key, str(fixed[name]) if name in fixed else "")
+    seed(key, str(fixed[name]) if name in fixed else "", in_popover=True)
     st.selectbox(
         SETTING_WORDS[name][0],
         list(words),
