@@ -14,9 +14,10 @@ from horde_policy.ui.replay_fill import show_fill
 from horde_policy.ui.replay_inputs import BUNDLED, Drawn, drawn_of
 from horde_policy.ui.replay_page import Opened
 from horde_policy.ui.replay_upload import show_upload, show_upload_read, start_of, upload_names
+from horde_policy.ui.widths import MOST_NAME_CHARACTERS, chooser_px, whole_name
 from horde_policy.views.parameters import hours_from_text, hours_text
 from horde_policy.views.state import ViewState
-from horde_policy.views.text import visible
+from horde_policy.views.text import shortened_name, visible
 
 __all__ = ["show_choices"]
 
@@ -45,15 +46,17 @@ def _traffic(state: ViewState) -> None:
     titles |= {name: visible(title) for name, title in upload_names().items()}
     titles.setdefault(state.traffic, state.traffic)
     seed(key, state.traffic)
+    chosen = titles[state.traffic]
     st.selectbox(
         "Traffic",
         list(titles),
-        format_func=lambda name: titles.get(name, name),
+        format_func=lambda name: shortened_name(titles.get(name, name), MOST_NAME_CHARACTERS),
         key=key,
         on_change=lambda: write_state(**start_of(st.session_state[key])),
         help="The requests that are sent once more. "
-        + " ".join(f"{bundled.title}: {bundled.text}." for bundled in BUNDLED.values()),
-        width=200,
+        + " ".join(f"{bundled.title}: {bundled.text}." for bundled in BUNDLED.values())
+        + whole_name(chosen),
+        width=chooser_px(shortened_name(chosen, MOST_NAME_CHARACTERS), 200),
     )
 
 
@@ -130,12 +133,12 @@ def _fleet(state: ViewState, sources: Mapping[str, str]) -> None:
     st.selectbox(
         "Fleet",
         list(words),
-        format_func=lambda name: words.get(name, name),
+        format_func=lambda name: shortened_name(words.get(name, name), MOST_NAME_CHARACTERS),
         key=key,
         on_change=lambda: write_state(fleet=st.session_state[key]),
         help="The workers as they stand in a snapshot, online throughout; as the history recorded them, coming and going, moved "
-        "to the traffic's first day; or drawn from a few numbers and a seed.",
-        width=215,
+        "to the traffic's first day; or drawn from a few numbers and a seed." + whole_name(words[current]),
+        width=chooser_px(shortened_name(words[current], MOST_NAME_CHARACTERS), 215),
     )
     if current.startswith("drawn/"):
         _drawn(drawn)

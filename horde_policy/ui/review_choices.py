@@ -15,6 +15,7 @@ from horde_policy.review.exported import Exported
 from horde_policy.review.ranges import TimeRange
 from horde_policy.ui import reading, review_library, uploads
 from horde_policy.ui.address import read_review, run_again, say, say_stays, seed, settle, write_review
+from horde_policy.ui.widths import chooser_px
 from horde_policy.views import review_tables
 from horde_policy.views.review_state import ReviewState, range_from_text, range_text
 from horde_policy.views.review_words import DIMENSION_WORDS, looked_at_text, word_text
@@ -25,8 +26,8 @@ __all__ = ["drawn_span", "show_choices", "show_failed_upload", "show_upload_read
 MOST_DAYS_LISTED = 14
 MOST_UPLOAD_MB = 200
 LARGEST_MAPPING_BYTES = 1_000_000
-BOX_PX, BESIDE_PX, CHARACTER_PX = 230, 60, 5.8
-"""A box of a range is as wide as its words, and where it holds typed ends as wide as those: what is cut off is not read."""
+BOX_PX = 230
+"""A box of a range is as wide as its words, and where it holds typed ends as wide as those."""
 FAILED = "review.upload-failed"
 ROUND = "review.upload-round"
 """Counts the uploads of a session: a new widget each time, so that the bytes of the one before are let go."""
@@ -118,7 +119,7 @@ def _range(
         accept_new_options=True,
         help="Choose a day, type one as 2026-11-23 or a range as 2026-11-23 00:00 to 2026-11-24 12:00, or draw a box over a "
         "figure of time.",
-        width=BOX_PX if current in ("all", *days) else round(CHARACTER_PX * len(current)) + BESIDE_PX,
+        width=BOX_PX if current in ("all", *days) else chooser_px(current, 0),
     )
 
 
