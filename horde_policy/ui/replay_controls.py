@@ -50,7 +50,7 @@ def _traffic(state: ViewState) -> None:
     st.selectbox(
         "Traffic",
         list(titles),
-        format_func=lambda name: shortened_name(titles.get(name, name), MOST_NAME_CHARACTERS),
+        format_func=lambda name: shortened_name(str(titles.get(name, name)), MOST_NAME_CHARACTERS),
         key=key,
         on_change=lambda: write_state(**start_of(st.session_state[key])),
         help="The requests that are sent once more. "
@@ -133,7 +133,7 @@ def _fleet(state: ViewState, sources: Mapping[str, str]) -> None:
     st.selectbox(
         "Fleet",
         list(words),
-        format_func=lambda name: shortened_name(words.get(name, name), MOST_NAME_CHARACTERS),
+        format_func=lambda name: shortened_name(str(words.get(name, name)), MOST_NAME_CHARACTERS),
         key=key,
         on_change=lambda: write_state(fleet=st.session_state[key]),
         help="The workers as they stand in a snapshot, online throughout; as the history recorded them, coming and going, moved "

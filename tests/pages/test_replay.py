@@ -12,6 +12,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+import streamlit as st
 
 from horde_policy.clock import FixedClock
 from horde_policy.errors import InputError, ReplayCancelled
@@ -681,3 +682,18 @@ def test_a_long_name_of_a_fleet_has_its_room_and_beyond_that_its_whole_in_the_he
     assert key.endswith("half of it")
     named = app().open("replay", **SMALL, fleet="recorded-recorded").test.selectbox(key="replay.fleet")
     assert "\\*recorded\\* by two operators who each took" in named.proto.help
+
+
+def test_while_a_replay_is_made_the_page_has_its_name_for_a_title(app: NewApp, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(replay_page, "WAIT_S", 0.0)
+    monkeypatch.setattr(replay_page, "LOOK_EVERY_S", 0.01)
+    titles: list[str] = []
+
+    def noted(sentence: str) -> None:
+        titles.append(sentence)
+        st.title(sentence)
+
+    monkeypatch.setattr(replay_page, "show_headline", noted)
+    shown = app().open("replay", **SMALL)
+    assert titles[0] == "Replay"
+    assert [str(title.value) for title in shown.test.title] == titles[1:], "and one answer in its place"
