@@ -45,7 +45,7 @@ from horde_policy.views.sweep_form import field_texts, grid_of, grid_toml
 from horde_policy.views.sweep_link import replay_query, why_not
 from horde_policy.views.sweep_results import blocks_of, default_axes, heat_of, levels_of, named_points
 from horde_policy.views.sweep_state import DEFAULT_GRID, SWEEP_NAMES, SweepAsked, parse_sweep_asked
-from horde_policy.views.sweep_tables import front_words, points_key, rests_on
+from horde_policy.views.sweep_tables import SENSITIVITY_COLUMNS, front_words, points_key, rests_on
 from horde_policy.views.sweep_words import difference_words, effect_words, figure_words, with_bounds
 from tests.unit.sweep.made import made_frame
 
@@ -551,3 +551,7 @@ def test_the_ends_of_a_range_have_the_digits_of_its_value(metric: str, value: fl
         digits = {len(decimals) for decimals in re.findall(r"\d(?:\.(\d+))?(?![\d.,])", text)}
         assert len(digits) == 1, text
         assert not re.search(r"[−+]0(\.0+)?(?!\.?\d)", text), "what is nothing has no sign"
+
+
+def test_a_card_of_a_setting_says_how_much_it_moves_and_whether_that_is_noise() -> None:
+    assert [column.key for column in SENSITIVITY_COLUMNS if column.brief is not None] == ["setting", "effect", "verdict"]
