@@ -184,9 +184,9 @@ def _show_progress(job: Job, answer: DeltaGenerator) -> None:
     The page's own run waits here, and whatever the viewer does ends it: a fragment on a timer would race the run that
     follows it, and leave the browser without a page.
     """
-    with answer.container():
+    title, shown = answer.empty(), st.empty()
+    with title.container():
         show_title("Replay")
-    shown = st.empty()
     with shown.container():
         bar = st.progress(0.0)
         st.button("Cancel", key="replay.cancel", icon=":material/cancel:", on_click=job.cancelled.set)
@@ -195,6 +195,7 @@ def _show_progress(job: Job, answer: DeltaGenerator) -> None:
         bar.progress(job.share, text=f"{job.stage[:1].upper()}{job.stage[1:]} …")
         job.done.wait(LOOK_EVERY_S)
     shown.empty()
+    title.empty()
 
 
 def _show_cancelled(bench: Desk, viewer: str) -> None:

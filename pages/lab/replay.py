@@ -9,12 +9,12 @@ from horde_policy.views.replay_words import headline
 
 opened = replay_page.open_replay()
 replay_page.show_source(opened)
-answer = st.empty()
+answer = st.container()
 show_choices(opened)
 show_settings(opened.runs, opened.state.replay.edited)
 replay_page.show_notes(opened)
 result = replay_page.replayed(opened, answer)
-with answer.container():
+with answer:
     replay_page.show_left_out(opened, result)
     replay_page.show_title("Replay" if result is None else headline(result.scores, result.changes))
 if result is not None:
