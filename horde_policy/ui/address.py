@@ -151,12 +151,18 @@ def begin_run(page: str = "", *, first_source: str = DEMO) -> None:
         st.session_state[_SEEDED] = []
 
 
-def seed(key: str, value: object) -> None:
-    """Set a widget's value to the URL's, once after each change of the URL and whenever the widget has no value yet."""
+def seed(key: str, value: object, *, in_popover: bool = False) -> None:
+    """Set a widget's value to the URL's, once after each change of the URL and whenever the widget has no value yet.
+
+    What stands ``in_popover`` the browser builds each time it is opened, from the run before: a value that this run did not set
+    would be missing there, each chooser at its first option, and taken for the viewer's choice. So each run sets it again.
+    """
     seeded: list[str] = st.session_state.setdefault(_SEEDED, [])
     if key not in seeded or key not in st.session_state:
         st.session_state[key] = value
         seeded.append(key)
+    elif in_popover:
+        st.session_state[key] = st.session_state[key]
 
 
 def settle(key: str, value: object) -> None:
@@ -190,9 +196,9 @@ def say(text: str, *, again: str | Collection[str] = (), at: str = "") -> None:
     st.session_state[_SEEDED] = [key for key in st.session_state.get(_SEEDED, []) if key not in back]
 
 
-def say_stays(what: str, error: InputError, *, again: str) -> None:
+def say_stays(what: str, error: InputError, *, again: str, at: str = "") -> None:
     """Say that what one field holds stays, and why; the field is named by ``what`` alone, not once more by the error."""
-    say(f"{what}: {error.told}.", again=again)
+    say(f"{what}: {error.told}.", again=again, at=at)
 
 
 def take_notices(at: str = "") -> list[str]:

@@ -16,6 +16,7 @@ from horde_policy.ui.address import seed
 from horde_policy.ui.budget_controls import write_budget
 from horde_policy.ui.fields import number_field
 from horde_policy.ui.headings import show_heading
+from horde_policy.ui.notices import say_here
 from horde_policy.ui.tables import show_grid
 from horde_policy.views import budget_words as words
 from horde_policy.views.budget_inputs import priced_model
@@ -27,6 +28,8 @@ __all__ = ["EXAMPLE_FILE", "show_calculator"]
 EXAMPLE_FILE = BUNDLED_FOLDER / "prices" / "example-request.json"
 """Both limit fields at once, and two answers: what the rules about them do shows in the lines."""
 MOST_CHARACTERS = 1_000_000
+CALCULATOR = "budget.calculator"
+"""The part that says itself what it did not take."""
 
 
 def show_calculator(state: BudgetState, table: PriceTable | None) -> None:
@@ -51,8 +54,10 @@ def show_calculator(state: BudgetState, table: PriceTable | None) -> None:
             step=1,
             key="budget.alike",
             on_change=lambda: write_budget(alike=int(st.session_state["budget.alike"])),
+            told_at=CALCULATOR,
             width=200,
         )
+        say_here(CALCULATOR)
     with right:
         _show_answer(body, state, table)
 

@@ -12,6 +12,7 @@ from horde_policy.ui import uploads
 from horde_policy.ui.address import read_state, say, say_stays, seed, settle, write_state
 from horde_policy.ui.budget_desk import PRICE_TABLES, BudgetDesk
 from horde_policy.ui.fields import left_empty, number_field
+from horde_policy.ui.notices import say_here
 from horde_policy.ui.replay_inputs import BUNDLED
 from horde_policy.views.budget_inputs import asks_words
 from horde_policy.views.budget_state import (
@@ -31,6 +32,8 @@ __all__ = ["show_choices", "write_budget"]
 
 MOST_UPLOAD_MB = 50
 FAILED = "budget.upload-failed"
+CHOICES, ASSUMPTIONS = "budget.choices", "budget.assumptions"
+"""The parts that say themselves what they did not take."""
 
 
 def write_budget(**changes: object) -> None:
@@ -69,6 +72,7 @@ def show_choices(state: BudgetState, desk: BudgetDesk, table: PriceTable | None,
         _reserve(state)
         _assumptions(state)
         _upload(desk)
+    say_here(CHOICES)
     failed = st.session_state.get(FAILED)
     if failed:
         st.error(escape_markdown(failed), title="The file cannot be used", icon=":material/upload_file:")
@@ -99,7 +103,7 @@ def _typed(key: str, field: str, read: Callable[[str], object], what: str) -> Ca
         try:
             value = read(str(st.session_state[key]))
         except InputError as error:
-            say_stays(f"{what} stays", error, again=key)
+            say_stays(f"{what} stays", error, again=key, at=CHOICES)
             return
         settle(key, str(value))
         write_budget(**{field: value})
@@ -200,12 +204,12 @@ def _reserve(state: BudgetState) -> None:
 def _assumptions(state: BudgetState) -> None:
     with (
         st.popover("Assumptions", icon=":material/tune:", key="budget.tune"),
-        st.form("budget.assumptions", border=False),
+        st.form(ASSUMPTIONS, border=False),
     ):
         st.caption("Public traces do not say how long an answer took, nor how far an input estimate was off.")
-        seed("budget.pace", state.pace_tok_per_s)
+        seed("budget.pace", state.pace_tok_per_s, in_popover=True)
         number_field("Output comes at (tok/s)", 0.1, 100_000.0, step=1.0, key="budget.pace", format="%g")
-        seed("budget.input", state.input_ratio)
+        seed("budget.input", state.input_ratio, in_popover=True)
         number_field(
             "Real input tokens to one estimated",
             0.01,
@@ -215,19 +219,20 @@ def _assumptions(state: BudgetState) -> None:
             format="%g",
             help="The estimate is body bytes ÷ 4. Reported: English prose 0.81, code 0.98, logs full of digits 1.63.",
         )
-        seed("budget.zone", state.zone)
+        seed("budget.zone", state.zone, in_popover=True)
         st.text_input("Time zone of the windows", key="budget.zone")
+        say_here(ASSUMPTIONS)
         st.form_submit_button("Apply", type="primary", on_click=_apply_assumptions)
 
 
 def _apply_assumptions() -> None:
     given = st.session_state
-    if left_empty(("budget.pace", "budget.input")):
+    if left_empty(("budget.pace", "budget.input"), told_at=ASSUMPTIONS):
         return
     try:
         zone = zone_from_text(str(given["budget.zone"]))
     except InputError as error:
-        say(f"The assumptions stay: {error}.", again="budget.zone")
+        say(f"The assumptions stay: {error}.", again="budget.zone", at=ASSUMPTIONS)
         return
     pace, ratio = float(given["budget.pace"]), float(given["budget.input"])
     write_budget(pace_tok_per_s=round(pace, 6), input_ratio=round(ratio, 6), zone=zone)

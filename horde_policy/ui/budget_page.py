@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from horde_policy.budget.price_table import PriceTable
 from horde_policy.errors import HordePolicyError
@@ -12,6 +13,7 @@ from horde_policy.ui.address import read_state
 from horde_policy.ui.budget_desk import Replayed, budget_desk, prepared, replayed, run_of
 from horde_policy.ui.charts import show_figure, theme_mode
 from horde_policy.ui.headings import show_heading
+from horde_policy.ui.headline import show_headline
 from horde_policy.ui.tables import show_grid
 from horde_policy.views import budget_words as words
 from horde_policy.views.budget_exports import BudgetStamp, moments_csv, run_parquet, settings_csv
@@ -30,10 +32,12 @@ __all__ = [
     "show_inputs",
     "show_rules",
     "show_source",
+    "show_title",
     "title_of",
 ]
 
 
+SEEN = "budget.seen"
 LIMITS_PAGE = BUNDLED_FOLDER.parent / "docs" / "limits.md"
 
 
@@ -63,13 +67,31 @@ def open_budget() -> Opened:
         return Opened(state, table, "", error)
 
 
-def replay(opened: Opened) -> Replayed | None:
-    """Return what comes of the replay, and say what weakens it; null where nothing can be replayed, which is said."""
+def show_title(sentence: str) -> None:
+    """Show the page's title, and what the page is for."""
+    show_headline(sentence)
+    st.caption(words.INTRODUCTION)
+
+
+def replay(opened: Opened, answer: DeltaGenerator) -> Replayed | None:
+    """Return what comes of the replay, and say what weakens it; null where nothing can be replayed, which is said.
+
+    ``answer`` is the place of the page's title, which has its name while a viewer's first replay is made: that may take long, and
+    a page is never without one. Later ones are quick, and the answer before them stays until then.
+    """
+    title = None
+    if SEEN not in st.session_state:
+        st.session_state[SEEN] = True
+        title = answer.empty()
+        with title.container():
+            show_title("Budget")
     try:
         result = replayed(opened.state) if opened.error is None else None
         trouble = opened.error
     except HordePolicyError as error:
         result, trouble = None, error
+    if title is not None:
+        title.empty()
     if result is None:
         st.error(
             escape_markdown("" if trouble is None else str(trouble)), title="Nothing could be replayed", icon=":material/error:"

@@ -12,6 +12,7 @@ from horde_policy.board.rows import STRIP_SIZES_TOKENS
 from horde_policy.errors import ConfigError, InputError
 from horde_policy.ui.address import deployment_settings, say, say_stays, seed, settle, write_state
 from horde_policy.ui.fields import left_empty, number_field
+from horde_policy.ui.notices import say_here
 from horde_policy.units import MAX_LENGTH_LIMIT_TOKENS
 from horde_policy.views.parameters import (
     LEAST_CONTEXT_TOKENS,
@@ -27,6 +28,9 @@ from horde_policy.views.text import count
 from horde_policy.views.words import GLOSSARY, STATES, gloss
 
 __all__ = ["board_filters", "refresh_chooser", "request_and_settings", "size_chooser", "source_chooser"]
+
+SETTINGS = "shared.settings"
+"""The form, which says itself what it did not take."""
 
 SETTING_LABELS = {
     "ceiling_tokens": ("Ceiling (tokens)", "ceiling"),
@@ -108,9 +112,9 @@ def request_and_settings(state: ViewState) -> None:
     base = deployment_settings()
     changed = len([s for s in SETTING_PARAMETERS.values() if getattr(state.settings, s) != getattr(base, s)])
     label = f"{changed} changed setting{'s' if changed != 1 else ''}" if changed else "Settings"
-    with st.popover(label, icon=":material/tune:", key="shared.tune"), st.form("shared.settings", border=False):
+    with st.popover(label, icon=":material/tune:", key="shared.tune"), st.form(SETTINGS, border=False):
         st.markdown("**What a request asks for**")
-        seed("shared.context", state.max_context_tokens)
+        seed("shared.context", state.max_context_tokens, in_popover=True)
         number_field(
             "Context (tokens)",
             LEAST_CONTEXT_TOKENS,
@@ -123,7 +127,7 @@ def request_and_settings(state: ViewState) -> None:
         for setting, (text, term) in SETTING_LABELS.items():
             whole = setting.endswith("_tokens")
             value = getattr(state.settings, setting)
-            seed(f"shared.{setting}", int(value) if whole else float(value))
+            seed(f"shared.{setting}", int(value) if whole else float(value), in_popover=True)
             least = 1 if setting != "wait_full_s" else 0
             number_field(
                 text,
@@ -134,6 +138,7 @@ def request_and_settings(state: ViewState) -> None:
                 key=f"shared.{setting}",
                 help=GLOSSARY[term].text,
             )
+        say_here(SETTINGS)
         with st.container(horizontal=True):
             st.form_submit_button("Apply", type="primary", on_click=_apply_settings)
             st.form_submit_button("As deployed", on_click=_reset_settings)
@@ -142,13 +147,13 @@ def request_and_settings(state: ViewState) -> None:
 
 def _apply_settings() -> None:
     base = deployment_settings()
-    if left_empty(["shared.context", *(f"shared.{setting}" for setting in SETTING_LABELS)]):
+    if left_empty(["shared.context", *(f"shared.{setting}" for setting in SETTING_LABELS)], told_at=SETTINGS):
         return
     given = {setting: st.session_state[f"shared.{setting}"] for setting in SETTING_LABELS}
     try:
         settings = base.changed(**given)
     except ConfigError as error:
-        say(f"Nothing was changed: {setting_told(error)}.")
+        say(f"Nothing was changed: {setting_told(error)}.", at=SETTINGS)
         return
     write_state(settings=settings, max_context_tokens=int(st.session_state["shared.context"]))
 

@@ -45,15 +45,15 @@ def number_field(
     st.number_input(label, least, most, value=None, key=key, on_change=changed, **arguments)
 
 
-def left_empty(keys: Iterable[str]) -> bool:
+def left_empty(keys: Iterable[str], *, told_at: str = "") -> bool:
     """Return whether one of a form's fields of this kind holds no number; it is then said, and what that one held comes back.
 
-    What was typed into the others stays typed.
+    What was typed into the others stays typed. ``told_at`` is as in :func:`number_field`.
     """
     labels = _labels()
     empty = [key for key in keys if key in labels and st.session_state[key] is None]
     if empty:
-        say(f"Nothing was changed: {', '.join(labels[key] for key in empty)} was left empty.", again=empty)
+        say(f"Nothing was changed: {', '.join(labels[key] for key in empty)} was left empty.", again=empty, at=told_at)
     return bool(empty)
 
 

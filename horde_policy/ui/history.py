@@ -337,7 +337,7 @@ def choose_range(state: ViewState, past: Past | Missing) -> None:
         )
         with st.popover("From, to", icon=":material/date_range:"), st.form("shared.range-form", border=False):
             for name, at in (("from", past.shown.start), ("to", past.shown.end)):
-                address.seed(f"shared.{name}", at.astimezone(UTC).replace(tzinfo=None, second=0, microsecond=0))
+                address.seed(f"shared.{name}", at.astimezone(UTC).replace(tzinfo=None, second=0, microsecond=0), in_popover=True)
                 st.datetime_input(f"{name.capitalize()} (UTC)", key=f"shared.{name}", step=60, min_value=_FIRST, max_value=_LAST)
             st.form_submit_button("Show", type="primary", on_click=_write_instants)
         st.caption(range_text_utc(past.shown) + (", synthetic" if past.synthetic else ""), width="content")

@@ -9,17 +9,21 @@ from horde_policy.errors import InputError
 from horde_policy.replay.fill import MOST_COPIES
 from horde_policy.ui.address import say_stays, seed, settle, write_state
 from horde_policy.ui.fields import left_empty, number_field
+from horde_policy.ui.notices import say_here
 from horde_policy.ui.replay_fill import show_fill
 from horde_policy.ui.replay_inputs import BUNDLED, Drawn, drawn_of
 from horde_policy.ui.replay_page import Opened
 from horde_policy.ui.replay_upload import show_upload, show_upload_read, start_of, upload_names
+from horde_policy.ui.widths import MOST_NAME_CHARACTERS, chooser_px, whole_name
 from horde_policy.views.parameters import hours_from_text, hours_text
 from horde_policy.views.state import ViewState
-from horde_policy.views.text import visible
+from horde_policy.views.text import shortened_name, visible
 
 __all__ = ["show_choices"]
 
 MOST_DAYS_LISTED = 14
+CHOICES, LOAD, DRAWN = "replay.choices", "replay.load", "replay.drawn"
+"""The parts that say themselves what they did not take."""
 
 
 def show_choices(opened: Opened) -> None:
@@ -32,6 +36,7 @@ def show_choices(opened: Opened) -> None:
         show_fill(opened)
         _fleet(state, opened.sources)
         show_upload(opened.desk)
+    say_here(CHOICES)
     show_upload_read()
 
 
@@ -41,15 +46,17 @@ def _traffic(state: ViewState) -> None:
     titles |= {name: visible(title) for name, title in upload_names().items()}
     titles.setdefault(state.traffic, state.traffic)
     seed(key, state.traffic)
+    chosen = titles[state.traffic]
     st.selectbox(
         "Traffic",
         list(titles),
-        format_func=lambda name: titles.get(name, name),
+        format_func=lambda name: shortened_name(str(titles.get(name, name)), MOST_NAME_CHARACTERS),
         key=key,
         on_change=lambda: write_state(**start_of(st.session_state[key])),
         help="The requests that are sent once more. "
-        + " ".join(f"{bundled.title}: {bundled.text}." for bundled in BUNDLED.values()),
-        width=200,
+        + " ".join(f"{bundled.title}: {bundled.text}." for bundled in BUNDLED.values())
+        + whole_name(chosen),
+        width=chooser_px(shortened_name(chosen, MOST_NAME_CHARACTERS), 200),
     )
 
 
@@ -64,7 +71,7 @@ def _range(state: ViewState, length: timedelta | None) -> None:
         try:
             hours = hours_from_text(str(st.session_state[key]))
         except InputError as error:
-            say_stays("The range stays", error, again=key)
+            say_stays("The range stays", error, again=key, at=CHOICES)
             return
         settle(key, hours_text(hours))
         write_state(hours=hours)
@@ -91,8 +98,8 @@ def _load(state: ViewState) -> None:
             keep_percent=min(100, max(1, int(st.session_state["replay.keep"]))),
         )
 
-    with st.popover(label, icon=":material/speed:", key="replay.load"):
-        seed("replay.copies", state.copies)
+    with st.popover(label, icon=":material/speed:", key=LOAD):
+        seed("replay.copies", state.copies, in_popover=True)
         number_field(
             "Copies superposed",
             1,
@@ -100,10 +107,12 @@ def _load(state: ViewState) -> None:
             step=1,
             key="replay.copies",
             on_change=chosen,
+            told_at=LOAD,
             help="More load is made of copies laid over each other, moved by up to 45 minutes: a synthetic load. Time is never "
             "stretched, since 60 s and 300 s would mean something else.",
         )
-        seed("replay.keep", state.keep_percent)
+        say_here(LOAD)
+        seed("replay.keep", state.keep_percent, in_popover=True)
         st.slider(
             "Kept of each copy (%)", 1, 100, key="replay.keep", on_change=chosen, help="Less load: whole clients are left out."
         )
@@ -124,19 +133,19 @@ def _fleet(state: ViewState, sources: Mapping[str, str]) -> None:
     st.selectbox(
         "Fleet",
         list(words),
-        format_func=lambda name: words.get(name, name),
+        format_func=lambda name: shortened_name(str(words.get(name, name)), MOST_NAME_CHARACTERS),
         key=key,
         on_change=lambda: write_state(fleet=st.session_state[key]),
         help="The workers as they stand in a snapshot, online throughout; as the history recorded them, coming and going, moved "
-        "to the traffic's first day; or drawn from a few numbers and a seed.",
-        width=215,
+        "to the traffic's first day; or drawn from a few numbers and a seed." + whole_name(words[current]),
+        width=chooser_px(shortened_name(words[current], MOST_NAME_CHARACTERS), 215),
     )
     if current.startswith("drawn/"):
         _drawn(drawn)
 
 
 def _drawn(drawn: Drawn) -> None:
-    with st.popover("Drawn fleet", icon=":material/casino:", key="replay.drawn"), st.form("replay.drawn.form", border=False):
+    with st.popover("Drawn fleet", icon=":material/casino:", key=DRAWN), st.form("replay.drawn.form", border=False):
         fields = (
             ("workers", "Workers", 0, 5_000, drawn.workers),
             ("models", "Models", 1, 500, drawn.models),
@@ -145,15 +154,16 @@ def _drawn(drawn: Drawn) -> None:
             ("seed", "Seed", 0, 1_000_000, drawn.seed),
         )
         for name, label, least, most, value in fields:
-            seed(f"replay.drawn.{name}", value)
+            seed(f"replay.drawn.{name}", value, in_popover=True)
             # an address may say more than the control would
             number_field(label, min(least, value), max(most, value), key=f"replay.drawn.{name}")
+        say_here(DRAWN)
         st.form_submit_button("Apply", type="primary", on_click=_apply_drawn)
 
 
 def _apply_drawn() -> None:
     keys = [f"replay.drawn.{name}" for name in ("workers", "models", "median", "p95", "seed")]
-    if left_empty(keys):
+    if left_empty(keys, told_at=DRAWN):
         return
     workers, models, median, p95, chosen_seed = (st.session_state[key] for key in keys)
     wanted = Drawn(

@@ -8,12 +8,16 @@ from horde_policy.errors import InputError
 from horde_policy.replay.fill_rule import CLIENT_SIZES, MAX_LENGTH_RULES, FillRule
 from horde_policy.ui.address import read_state, say, seed, write_state
 from horde_policy.ui.fields import left_empty, number_field
+from horde_policy.ui.notices import say_here
 from horde_policy.ui.replay_page import Opened
 from horde_policy.units import MAX_LENGTH_LIMIT_TOKENS
 from horde_policy.views.replay_state import ModelMap, map_from_text, map_text
 from horde_policy.views.state import ViewState
 
 __all__ = ["show_fill"]
+
+FILL = "replay.fill"
+"""The part that says itself what it did not take."""
 
 SIZE_WORDS = {
     "tight": "what was used (tight)",
@@ -34,7 +38,7 @@ def show_fill(opened: Opened) -> None:
     rule = FillRule.parsed(state.fill)
     published = opened.published
     with (
-        st.popover(f"Fill rule: {rule.max_length.replace('_', ' ')}", icon=":material/edit_note:", key="replay.fill"),
+        st.popover(f"Fill rule: {rule.max_length.replace('_', ' ')}", icon=":material/edit_note:", key=FILL),
         st.form("replay.fill.form", border=False),
     ):
         st.markdown(
@@ -48,7 +52,7 @@ def show_fill(opened: Opened) -> None:
         offered = [name for name in MODEL_WORDS if name != "mapped" or published or rule.models == "mapped"]
         st.selectbox("Models asked for", offered, format_func=MODEL_WORDS.__getitem__, key="replay.fill.models")
         if "mapped" in offered:
-            seed("replay.fill.map", map_text(state.replay.model_map or suggested(published, opened.most_asked)))
+            seed("replay.fill.map", map_text(state.replay.model_map or suggested(published, opened.most_asked)), in_popover=True)
             st.text_area(
                 "Map: a trace's model = the fleet's",
                 key="replay.fill.map",
@@ -64,6 +68,7 @@ def show_fill(opened: Opened) -> None:
                 ("downgrade", "Allow a downgrade (%)"),
             ):
                 number_field(label, 0, 100, step=1, key=f"replay.fill.{name}", width=150)
+        say_here(FILL)
         st.form_submit_button("Apply", type="primary", on_click=_apply)
 
 
@@ -79,7 +84,7 @@ def _seed(state: ViewState, rule: FillRule) -> None:
         "downgrade": round(rule.allow_downgrade * 100),
     }
     for name, value in values.items():
-        seed(f"replay.fill.{name}", value)
+        seed(f"replay.fill.{name}", value, in_popover=True)
 
 
 def suggested(published: Sequence[str], most_asked: Sequence[str]) -> ModelMap:
@@ -94,7 +99,7 @@ def suggested(published: Sequence[str], most_asked: Sequence[str]) -> ModelMap:
 
 
 def _apply() -> None:
-    if left_empty(f"replay.fill.{name}" for name in ("cap", "anonymous", "shared", "pay", "downgrade")):
+    if left_empty((f"replay.fill.{name}" for name in ("cap", "anonymous", "shared", "pay", "downgrade")), told_at=FILL):
         return
     given = {name: st.session_state[f"replay.fill.{name}"] for name in ("size", "cap", "weights", "models")}
     shares = {name: int(st.session_state[f"replay.fill.{name}"]) / 100 for name in ("anonymous", "shared", "pay", "downgrade")}
@@ -108,7 +113,7 @@ def _apply() -> None:
         rule = FillRule.parsed(text)
         model_map = map_from_text(str(st.session_state["replay.fill.map"])) if rule.models == "mapped" else ()
     except InputError as error:
-        say(f"The fill rule stays: {error}.")
+        say(f"The fill rule stays: {error}.", at=FILL)
         return
     state, _ = read_state()
     write_state(fill=str(rule), replay=state.replay.changed(model_map=model_map))

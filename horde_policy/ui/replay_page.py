@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from horde_policy.clock import SystemClock
 from horde_policy.errors import HordePolicyError, Problem
@@ -16,10 +17,11 @@ from horde_policy.replay.unserved import unserved_notes
 from horde_policy.ui import address, live
 from horde_policy.ui.charts import show_figure, theme_mode
 from horde_policy.ui.headings import show_heading
+from horde_policy.ui.headline import show_headline
+from horde_policy.ui.notices import say_in_one_box
 from horde_policy.ui.replay_desk import Desk, Job, Replayed, desk
 from horde_policy.ui.replay_fleets import ChosenFleet, chosen_fleet, history_choices
 from horde_policy.ui.replay_inputs import known_inputs, models_named, traffic_of
-from horde_policy.ui.shell import say_in_one_box
 from horde_policy.ui.tables import show_grid
 from horde_policy.views import replay_words as words
 from horde_policy.views.address_values import left_out
@@ -44,6 +46,7 @@ __all__ = [
     "show_notes",
     "show_runs",
     "show_source",
+    "show_title",
 ]
 
 WAIT_S = 1.5
@@ -121,8 +124,11 @@ def show_left_out(opened: Opened, result: Replayed | None) -> None:
     say_in_one_box(notes)
 
 
-def replayed(opened: Opened) -> Replayed | None:
-    """Return what comes of the replay that the address names; null while it is made, or when it cannot be."""
+def replayed(opened: Opened, answer: DeltaGenerator) -> Replayed | None:
+    """Return what comes of the replay that the address names; null while it is made, or when it cannot be.
+
+    ``answer`` is the place of the page's title, which has its name while the replay is made: a page is never without one.
+    """
     state = opened.state
     viewer: str = st.session_state.setdefault(VIEWER, uuid.uuid4().hex)
     fleet = opened.fleet
@@ -155,7 +161,7 @@ def replayed(opened: Opened) -> Replayed | None:
 
     job = opened.desk.ask(viewer, key, make, opened.runs)
     if not job.done.wait(WAIT_S):
-        _show_progress(job)
+        _show_progress(job, answer)
     if job.cancelled.is_set():
         _show_cancelled(opened.desk, viewer)
         return None
@@ -166,13 +172,21 @@ def replayed(opened: Opened) -> Replayed | None:
     return job.result
 
 
-def _show_progress(job: Job) -> None:
+def show_title(sentence: str) -> None:
+    """Show the page's title, and what the page is for."""
+    show_headline(sentence)
+    st.caption(words.INTRODUCTION)
+
+
+def _show_progress(job: Job, answer: DeltaGenerator) -> None:
     """Show how far the job is until it is done.
 
     The page's own run waits here, and whatever the viewer does ends it: a fragment on a timer would race the run that
     follows it, and leave the browser without a page.
     """
-    shown = st.empty()
+    title, shown = answer.empty(), st.empty()
+    with title.container():
+        show_title("Replay")
     with shown.container():
         bar = st.progress(0.0)
         st.button("Cancel", key="replay.cancel", icon=":material/cancel:", on_click=job.cancelled.set)
@@ -181,6 +195,7 @@ def _show_progress(job: Job) -> None:
         bar.progress(job.share, text=f"{job.stage[:1].upper()}{job.stage[1:]} …")
         job.done.wait(LOOK_EVERY_S)
     shown.empty()
+    title.empty()
 
 
 def _show_cancelled(bench: Desk, viewer: str) -> None:

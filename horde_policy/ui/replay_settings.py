@@ -8,6 +8,7 @@ from horde_policy.errors import ConfigError
 from horde_policy.settings import ReplaySettings
 from horde_policy.ui.address import read_state, say, seed, write_state
 from horde_policy.ui.fields import left_empty, number_field
+from horde_policy.ui.notices import say_here
 from horde_policy.units import MAX_LENGTH_LIMIT_TOKENS
 from horde_policy.views.parameters import MOST_RUNS
 from horde_policy.views.replay_runs import CLIENTS, LETTERS, RULES, Run, opened_run, run_text, runs_of, settings_words
@@ -18,6 +19,8 @@ __all__ = ["show_settings"]
 
 EDITED = "replay.edited"
 USES_CURVE = ("allowance", "jobs")
+SLIDERS, FURTHER = "replay.sliders", "replay.further"
+"""The parts that say themselves what they did not take."""
 
 SUGGESTED = (
     {"ceiling_tokens": 2048, "floor_tokens": 256},
@@ -59,6 +62,7 @@ def show_settings(runs: Sequence[Run], asked: str) -> None:
             st.button("Remove", key="replay.remove", icon=":material/close:", type="tertiary", on_click=_remove, args=(letter,))
     if letter:
         _sliders(others[letter])
+    say_here(SLIDERS)
 
 
 def _opening(letter: str) -> ReplayAsked:
@@ -99,21 +103,26 @@ def _remove(letter: str) -> None:
 
 
 def _change(letter: str, key: str, **changes: object) -> None:
-    """Change a run's settings; what makes no sense, or is there already, is said and the control set back."""
+    """Change a run's settings; what makes no sense, or is there already, is said and the control set back.
+
+    Without a ``key`` they are those of the form, which stay typed.
+    """
     runs = _current()
     run = next((run for run in runs if run.letter == letter), None)
     if run is None:
         return
+    at = SLIDERS if key else FURTHER
     try:
         wanted = run.settings.changed(**changes)
     except ConfigError as error:
-        say(f"The settings of {letter} stay: {setting_told(error)}.", again=key)
+        say(f"The settings of {letter} stay: {setting_told(error)}.", again=key, at=at)
         return
     same = next((other for other in runs if other.digest == wanted.digest()), None)
     if same is not None and same is not run:
         say(
             f"The settings of {letter} stay: {settings_words(wanted, runs[0].settings)} is already there as {same.letter}.",
             again=key,
+            at=at,
         )
         return
     _write([wanted if other is run else other.settings for other in runs[1:]], runs[0].settings)
@@ -183,7 +192,7 @@ def _further(run: Run) -> None:
             "job_timeout_s": None if settings.job_timeout_s is None else float(settings.job_timeout_s),
         }
         for name, value in values.items():
-            seed(f"{prefix}.{name}", value)
+            seed(f"{prefix}.{name}", value, in_popover=True)
         st.selectbox("A refused client", list(CLIENTS), format_func=CLIENTS.__getitem__, key=f"{prefix}.client")
         with st.container(horizontal=True):
             number_field(
@@ -224,6 +233,7 @@ def _further(run: Run) -> None:
             placeholder="no limit",
             help="The server's limit is 150 s; empty for none.",
         )
+        say_here(FURTHER)
         st.form_submit_button("Apply", type="primary", on_click=_apply, args=(letter, tuple(values)))
 
 
@@ -233,6 +243,6 @@ def _bounds(least: float, most: float, value: float | None) -> tuple[float, floa
 
 
 def _apply(letter: str, names: tuple[str, ...]) -> None:
-    if left_empty(f"replay.{letter}.{name}" for name in names):
+    if left_empty((f"replay.{letter}.{name}" for name in names), told_at=FURTHER):
         return
     _change(letter, "", **{name: st.session_state[f"replay.{letter}.{name}"] for name in names})

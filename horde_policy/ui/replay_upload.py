@@ -7,6 +7,7 @@ from horde_policy.imports.trace_frame import Trace
 from horde_policy.ui import reading, uploads
 from horde_policy.ui.address import read_state, run_again, say, seed, write_state
 from horde_policy.ui.fields import number_field
+from horde_policy.ui.notices import say_here
 from horde_policy.ui.replay_desk import Desk
 from horde_policy.ui.replay_inputs import MOST_REQUESTS, fitting_hours
 from horde_policy.views.parameters import hours_from_text
@@ -18,6 +19,8 @@ __all__ = ["show_upload", "show_upload_read", "start_of", "upload_names"]
 
 MOST_UPLOAD_MB = 200
 FAILED = "replay.upload-failed"
+UPLOAD = "replay.uploading"
+"""The part that says itself what it did not take."""
 
 
 def upload_names() -> dict[str, str]:
@@ -38,7 +41,7 @@ def start_of(traffic: str) -> dict[str, object]:
 
 def show_upload(desk: Desk) -> None:
     """Offer to upload a file; what is chosen is read at once, in a thread."""
-    with st.popover("Upload", icon=":material/upload:", key="replay.uploading"):
+    with st.popover("Upload", icon=":material/upload:", key=UPLOAD):
         st.file_uploader(
             "A request log",
             key="replay.upload",
@@ -49,7 +52,7 @@ def show_upload(desk: Desk) -> None:
             "RAGPulse, Qwen-Bailian and Vidur traces as published; ServeGen's rates; AI Horde's server log; or exported decision "
             "counts, in any form that the Decisions page reads, from which requests are rebuilt. Kept in memory alone.",
         )
-        seed("replay.segment", 0)
+        seed("replay.segment", 0, in_popover=True)
         number_field(
             "Part, where a file's clock starts again (0: the file has one)",
             0,
@@ -58,8 +61,9 @@ def show_upload(desk: Desk) -> None:
             key="replay.segment",
             on_change=_begin,
             args=(desk,),
+            told_at=UPLOAD,
         )
-        seed("replay.rebuilt-with", 1)
+        seed("replay.rebuilt-with", 1, in_popover=True)
         number_field(
             "Seed, where requests are rebuilt from counts or drawn from ServeGen's rates",
             0,
@@ -68,8 +72,10 @@ def show_upload(desk: Desk) -> None:
             key="replay.rebuilt-with",
             on_change=_begin,
             args=(desk,),
+            told_at=UPLOAD,
             help="Times within intervals and sizes within buckets are drawn; another seed shows what the drawing decides.",
         )
+        say_here(UPLOAD)
         with st.expander("ServeGen: sizes and hours", icon=":material/data_object:"):
             st.file_uploader(
                 "ServeGen's file of sizes, if the file above holds its rates",
@@ -80,7 +86,7 @@ def show_upload(desk: Desk) -> None:
                 help="Published as JSON (chunk-…-dataset.json), or the Parquet of several clients. Requests are drawn from both: "
                 "they are synthetic, and said to be wherever they show.",
             )
-            seed("replay.drawn-hours", "all")
+            seed("replay.drawn-hours", "all", in_popover=True)
             st.text_input(
                 "Hours of its clock that are drawn",
                 key="replay.drawn-hours",

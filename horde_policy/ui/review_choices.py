@@ -15,6 +15,7 @@ from horde_policy.review.exported import Exported
 from horde_policy.review.ranges import TimeRange
 from horde_policy.ui import reading, review_library, uploads
 from horde_policy.ui.address import read_review, run_again, say, say_stays, seed, settle, write_review
+from horde_policy.ui.widths import chooser_px
 from horde_policy.views import review_tables
 from horde_policy.views.review_state import ReviewState, range_from_text, range_text
 from horde_policy.views.review_words import DIMENSION_WORDS, looked_at_text, word_text
@@ -25,8 +26,8 @@ __all__ = ["drawn_span", "show_choices", "show_failed_upload", "show_upload_read
 MOST_DAYS_LISTED = 14
 MOST_UPLOAD_MB = 200
 LARGEST_MAPPING_BYTES = 1_000_000
-BOX_PX, BESIDE_PX, CHARACTER_PX = 230, 60, 5.8
-"""A box of a range is as wide as its words, and where it holds typed ends as wide as those: what is cut off is not read."""
+BOX_PX = 230
+"""A box of a range is as wide as its words, and where it holds typed ends as wide as those."""
 FAILED = "review.upload-failed"
 ROUND = "review.upload-round"
 """Counts the uploads of a session: a new widget each time, so that the bytes of the one before are let go."""
@@ -85,7 +86,13 @@ def _data(state: ReviewState, titles: Mapping[str, str]) -> None:
 
 
 def _range(
-    key: str, label: str, span: TimeRange, covered: TimeRange | None, write: Callable[[ReviewState, TimeRange], None]
+    key: str,
+    label: str,
+    span: TimeRange,
+    covered: TimeRange | None,
+    write: Callable[[ReviewState, TimeRange], None],
+    *,
+    in_popover: bool = False,
 ) -> None:
     current = range_text(span)
     days = {} if covered is None else days_of(covered)
@@ -102,7 +109,7 @@ def _range(
         settle(key, range_text(chosen_span))
         write(read_review(), chosen_span)
 
-    seed(key, current)
+    seed(key, current, in_popover=in_popover)
     st.selectbox(
         label,
         [*dict.fromkeys(["all", *days, current])],
@@ -112,7 +119,7 @@ def _range(
         accept_new_options=True,
         help="Choose a day, type one as 2026-11-23 or a range as 2026-11-23 00:00 to 2026-11-24 12:00, or draw a box over a "
         "figure of time.",
-        width=BOX_PX if current in ("all", *days) else round(CHARACTER_PX * len(current)) + BESIDE_PX,
+        width=BOX_PX if current in ("all", *days) else chooser_px(current, 0),
     )
 
 
@@ -157,7 +164,7 @@ def _looked_at(state: ReviewState) -> None:
             key = f"review.only-{dimension}"
             options = [*(str(word).lower() if isinstance(word, bool) else str(word) for word in known), "none"]
             words = dict(zip(options, (*known, None), strict=True))
-            seed(key, list(getattr(state, dimension)))
+            seed(key, list(getattr(state, dimension)), in_popover=True)
             st.pills(
                 DIMENSION_WORDS[dimension].capitalize(),
                 options,
@@ -183,7 +190,7 @@ def _against(state: ReviewState, titles: Mapping[str, str], covered: TimeRange |
         key = "review.against"
         words = {"": "the same data", **{name: shortened(visible(title), 80) for name, title in titles.items()}}
         words.setdefault(state.against, f"{state.against} (not here)")
-        seed(key, state.against)
+        seed(key, state.against, in_popover=True)
         st.selectbox(
             "With the data",
             list(words),
@@ -191,7 +198,7 @@ def _against(state: ReviewState, titles: Mapping[str, str], covered: TimeRange |
             key=key,
             on_change=lambda: write_review(read_review().changed(against=st.session_state[key])),
         )
-        _range("review.against-range", "In the range (UTC)", state.against_span, covered, _write_against_span)
+        _range("review.against-range", "In the range (UTC)", state.against_span, covered, _write_against_span, in_popover=True)
         st.caption("What is chosen above is the first side, this the second; a difference is the second less the first.")
         st.button(
             "Compare nothing",

@@ -16,9 +16,9 @@ from horde_policy.ui import address
 from horde_policy.ui.charts import show_figure, theme_mode
 from horde_policy.ui.fields import number_field
 from horde_policy.ui.headings import show_heading
+from horde_policy.ui.notices import say_here
 from horde_policy.ui.review_choices import drawn_span
 from horde_policy.ui.review_page import Opened, offer, show_nothing
-from horde_policy.ui.shell import say_in_one_box
 from horde_policy.ui.tables import show_grid
 from horde_policy.units import MAX_LENGTH_LIMIT_TOKENS, one_or_range
 from horde_policy.views import review_tables as tables
@@ -324,10 +324,11 @@ def show_what_if(opened: Opened) -> None:
             on_click=lambda: address.write_review(address.read_review().changed(ceiling=None, floor=None)),
             disabled=state.ceiling is None and state.floor is None,
         )
-    say_in_one_box(address.take_notices(WHAT_IF))
+    refused = say_here(WHAT_IF)
     changed = state.what_if(settings)
     if changed is None:
-        st.caption("Nothing is tried: change one of the two. Only the counts are used; waits and clients stay as they were.")
+        first = "" if refused else "Nothing is tried: change one of the two. "
+        st.caption(f"{first}Only the counts are used; waits and clients stay as they were.")
         return
     answer = what_if(looked_at.decisions, settings, changed)
     undecided = answer.undecided_share

@@ -4,7 +4,7 @@ The navigation is made of links that carry the shared part of the state, so that
 in this one, and back and forward find what was shown. All of it is one part of the page (decision 0200).
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +17,7 @@ from horde_policy.ui import address, components, controls, live, reading
 from horde_policy.ui.garbage import KEPT, keep_modules
 from horde_policy.ui.headings import HEADINGS
 from horde_policy.ui.lost import lead_on, unknown_name
+from horde_policy.ui.notices import say_in_one_box
 from horde_policy.ui.sign_in import require_sign_in
 from horde_policy.ui.styles import style_of
 from horde_policy.ui.way_out import leave_or_enter
@@ -25,7 +26,7 @@ from horde_policy.views.guide import STEPS, link_query, subject_of
 from horde_policy.views.state import ViewState
 from horde_policy.views.text import escape_markdown
 
-__all__ = ["END", "PageEntry", "frame", "here", "link_to", "navigation", "say_in_one_box", "shows_first"]
+__all__ = ["END", "PageEntry", "frame", "here", "link_to", "navigation", "shows_first"]
 
 FOLDER = Path(__file__).parent
 SIDEBAR_PX = 220
@@ -241,13 +242,6 @@ def _tell(notes: Sequence[str], told: Sequence[str]) -> None:
             say_in_one_box(notes)
         for text in told:
             say_in_one_box([text])
-
-
-def say_in_one_box(notes: Iterable[str]) -> None:
-    """Say what was left out of a link, and the like, in one box, a point each; nothing for none. The texts may be hostile."""
-    points = [escape_markdown(text) for text in dict.fromkeys(notes)]
-    if points:
-        st.warning(points[0] if len(points) == 1 else "\n".join(f"- {point}" for point in points), icon=":material/info:")
 
 
 def _fold(notes: Sequence[str]) -> None:

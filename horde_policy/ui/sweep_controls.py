@@ -12,6 +12,7 @@ from horde_policy.sweep.grid import parse_grid
 from horde_policy.ui import live, replay_desk, uploads
 from horde_policy.ui.address import read_state, run_again, say, seed, write_state
 from horde_policy.ui.fields import number_field
+from horde_policy.ui.notices import say_here
 from horde_policy.ui.replay_inputs import BUNDLED
 from horde_policy.ui.replay_upload import upload_names
 from horde_policy.ui.sweep_desk import DEMO, SweepDesk, run_key
@@ -31,6 +32,8 @@ MOST_UPLOAD_MB = 50
 NAMES = "sweep.names"
 WANTED = "sweep.wanted"
 FAILED = "sweep.upload-failed"
+NEW = "sweep.new"
+"""The part that says itself what it did not take: typing in it runs it alone."""
 
 FOUR: Final = ("ceiling_tokens", "floor_tokens", "wait_full_s", "wait_floor_s")
 MORE: Final = tuple(name for name in SETTINGS if name not in FOUR and name not in ("rule", "client"))
@@ -65,7 +68,7 @@ def show_sweeps(state: ViewState, desk: SweepDesk, sources: Mapping[str, str]) -
     failed = st.session_state.get(FAILED)
     if failed and st.session_state.get("sweep.upload") is not None:
         st.error(escape_markdown(failed), title="The file holds no sweep", icon=":material/upload_file:")
-    with st.expander("New sweep", icon=":material/add_chart:", key="sweep.new"):
+    with st.expander("New sweep", icon=":material/add_chart:", key=NEW):
         st.fragment(_form)(desk, sources)
 
 
@@ -199,7 +202,7 @@ def _what(asked: SweepAsked, sources: Mapping[str, str]) -> None:
         seed("sweep.copies", asked.copies)
         number_field(
             "Copies laid over each other", 1, MOST_COPIES, step=1, key="sweep.copies", width=190,
-            on_change=lambda: write_asked(copies=int(st.session_state["sweep.copies"])),
+            on_change=lambda: write_asked(copies=int(st.session_state["sweep.copies"])), told_at=NEW,
             help="What a load of 1 is: so many copies, moved by up to 45 minutes. More than one is a synthetic load.",
         )  # fmt: skip
         seed("sweep.fleet", asked.fleet)
@@ -208,6 +211,7 @@ def _what(asked: SweepAsked, sources: Mapping[str, str]) -> None:
             on_change=lambda: write_asked(fleet=st.session_state["sweep.fleet"]),
             help="A drawn fleet, or a source's workers as they stand now, online throughout.",
         )  # fmt: skip
+    say_here(NEW)
 
 
 def _field(name: str, texts: Mapping[str, str], problems: Mapping[str, str], placeholder: str = "") -> None:

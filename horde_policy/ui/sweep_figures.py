@@ -22,6 +22,8 @@ from horde_policy.views.sweep_words import SETTING_WORDS, metric_words, setting_
 
 __all__ = ["show_looked_at", "show_maps", "show_parallel", "show_points", "show_settings"]
 
+AXIS_PX, FIGURE_PX, SEVERAL_PX = 125, 204, 230
+"""Beside the front on a screen of 1280 px: which settings and figure in one row, how several become one in the next."""
 TABLE_PX = 404
 """Ends within a row, so that the list is seen to go on."""
 
@@ -52,11 +54,11 @@ def _heat(result: Result) -> None:
         return
     varied, x, y, metric, fixed = judgement.varied, squares.x, squares.y, squares.metric, dict(squares.fixed)
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        _select("Across", "x", x, {name: SETTING_WORDS[name][0] for name in varied}, 130, squares)
+        _select("Across", "x", x, {name: SETTING_WORDS[name][0] for name in varied}, AXIS_PX, squares)
         upwards = [name for name in varied if name != x] or [y]
-        _select("Up", "y", y, {name: SETTING_WORDS[name][0] for name in upwards}, 130, squares)
-        _select("Figure", "metric", metric.key, {key: metric_words(m) for key, m in METRICS.items()}, width=210)
-        _select("Of several settings", "others", asked.others, OTHERS_RULES, width=270)
+        _select("Up", "y", y, {name: SETTING_WORDS[name][0] for name in upwards}, AXIS_PX, squares)
+        _select("Figure", "metric", metric.key, {key: metric_words(m) for key, m in METRICS.items()}, width=FIGURE_PX)
+        _select("Of several settings", "others", asked.others, OTHERS_RULES, width=SEVERAL_PX)
         _held_settings(result, x, y, fixed)
     marked = {"in force": judgement.baseline, "proposed": judgement.recommended, "looked at": result.point}
     heat = heat_of(judgement, x, y, metric, others=cast(Literal["best", "mean", "worst"], asked.others), fixed=fixed)
@@ -110,7 +112,7 @@ def _hold_one(result: Result, name: str, fixed: dict[str, object], others: list[
     values = result.judgement.points[name].unique().sort(nulls_last=True).to_list()
     words = {"": "any"} | {str(value): setting_value(name, value) for value in values}
     key = f"sweep.fix.{name}"
-    seed(key, str(fixed[name]) if name in fixed else "")
+    seed(key, str(fixed[name]) if name in fixed else "", in_popover=True)
     st.selectbox(
         SETTING_WORDS[name][0],
         list(words),

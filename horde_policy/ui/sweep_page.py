@@ -15,7 +15,7 @@ from horde_policy.sweep.judge import Judgement, Question
 from horde_policy.sweep.proposal import Proposal
 from horde_policy.sweep.run import Sweep
 from horde_policy.ui import address, components, live
-from horde_policy.ui.shell import say_in_one_box
+from horde_policy.ui.notices import say_in_one_box
 from horde_policy.ui.sweep_controls import go_on, show_sweeps
 from horde_policy.ui.sweep_desk import UPLOAD, SweepDesk, SweepJob, sweep_desk
 from horde_policy.ui.sweep_question import question_of, show_question

@@ -11,6 +11,7 @@ from horde_policy.sweep.metrics import METRICS
 from horde_policy.sweep.run import Sweep
 from horde_policy.sweep.sentences import Constraint, Objective, parse_constraint, parse_objective
 from horde_policy.ui.address import say, say_stays, seed, settle
+from horde_policy.ui.notices import say_here
 from horde_policy.ui.sweep_controls import write_asked
 from horde_policy.views.sweep_state import SweepAsked
 from horde_policy.views.sweep_words import days_words, fill_words
@@ -27,6 +28,8 @@ SUGGESTED = (
     "tokens given free ≤ 110 % of baseline",
 )
 MOST_WEIGHED = 3
+QUESTION = "sweep.question"
+"""The part that says itself what it did not take."""
 
 Scenario = tuple[float, str | None]
 
@@ -120,6 +123,7 @@ def show_question(asked: SweepAsked, sweep: Sweep, question: Question) -> None:
             help="As 'p90 wait of registered ≤ 120 s' (or <=, at most), 'expired share below 5 %', 'refused share ≤ baseline'.",
         )  # fmt: skip
     _days_and_scenarios(asked, sweep)
+    say_here(QUESTION)
 
 
 def _days_and_scenarios(asked: SweepAsked, sweep: Sweep) -> None:
@@ -150,7 +154,7 @@ def _wanted() -> None:
     try:
         objectives = [parse_objective(sentence) for sentence in typed if sentence]
     except InputError as error:
-        say_stays("What is wanted stays", error, again="sweep.first")
+        say_stays("What is wanted stays", error, again="sweep.first", at=QUESTION)
         return
     kept = {objective.metric.key: objective for objective in reversed(objectives)}
     want = tuple(str(kept[key]) for key in dict.fromkeys(o.metric.key for o in objectives))
@@ -164,7 +168,7 @@ def _must() -> None:
     try:
         sentences = [str(parse_constraint(sentence)) for sentence in st.session_state["sweep.must"]]
     except InputError as error:
-        say_stays("The constraints stay", error, again="sweep.must")
+        say_stays("The constraints stay", error, again="sweep.must", at=QUESTION)
         return
     must = tuple(dict.fromkeys(sentences))
     settle("sweep.must", list(must))
@@ -174,6 +178,6 @@ def _must() -> None:
 def _hold(days: tuple[int, ...]) -> None:
     held = tuple(sorted(st.session_state["sweep.held"]))
     if set(held) == set(days):
-        say("The days held out stay: a sweep needs a day to choose on.", again="sweep.held")
+        say("The days held out stay: a sweep needs a day to choose on.", again="sweep.held", at=QUESTION)
         return
     write_asked(held=None if held == default_holdout(days) else held)

@@ -14,8 +14,8 @@ from horde_policy.ui import address
 from horde_policy.ui.controls import SETTING_LABELS
 from horde_policy.ui.fields import number_field
 from horde_policy.ui.headings import show_heading
+from horde_policy.ui.notices import say_here
 from horde_policy.ui.page import Opened
-from horde_policy.ui.shell import say_in_one_box
 from horde_policy.ui.tables import show_grid
 from horde_policy.units import MAX_LENGTH_LIMIT_TOKENS
 from horde_policy.views import what_if
@@ -70,8 +70,8 @@ def show_what_if(opened: Opened, detail: ModelDetail, found: Outcome | None) -> 
         return
     with fold:
         _show_controls(opened.state, detail)
-        say_in_one_box(address.take_notices(FOLD))
-        if found is None:
+        refused = say_here(FOLD)
+        if found is None and not refused:
             st.caption("Nothing is tried: move a control. Only what you say changes; nobody's reaction is guessed.")
         rows = what_if.compared_rows(now, then, settings, tried)
         show_grid(what_if.COMPARED_COLUMNS, rows, key="model.compared", alt="The figures now, and after what is tried")

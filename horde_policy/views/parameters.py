@@ -115,6 +115,14 @@ def _states(values: Sequence[str]) -> tuple[str, ...]:
     return tuple(state for state in STATES if state in values)
 
 
+def _step(values: Sequence[str]) -> int:
+    try:
+        return whole(0, WORKSHOP_FINISH)(values)
+    except UnreadableValue:
+        steps = f"must be a step of the workshop, 1 to {WORKSHOP_STEPS}"
+        raise UnreadableValue(f"{steps}, or {WORKSHOP_FINISH} for its finish, or 0 for none") from None
+
+
 def hours_from_text(text: str) -> tuple[float, ...]:
     """Return hours from and to; ``all`` is the empty range.
 
@@ -188,7 +196,7 @@ PARAMETERS: Final[tuple[Parameter, ...]] = (
     Parameter("sort", "sort", one_of(SORTS), one, shared=False),
     Parameter("descending", "descending", flag, bit, shared=False),
     Parameter("wall", "wall", flag, bit, shared=False),
-    Parameter("step", "step", whole(0, WORKSHOP_FINISH), one),
+    Parameter("step", "step", _step, one),
     Parameter("answers", "answers", flag, bit, shared=False),
     Parameter("traffic", "traffic", _CHOSEN, one, shared=False),
     Parameter("hours", "hours", checked(hours_from_text), lambda hours: (hours_text(hours),), shared=False),

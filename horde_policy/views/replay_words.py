@@ -245,12 +245,12 @@ def run_rows(runs: Runs, changes: Mapping[str, Compared]) -> list[Row]:
 # --- differences, waits, what did not finish, agreement ----------------------------------------------------------------
 
 DIFFERENCE_COLUMNS: Final = (
-    Column(key="request", label="Request", kind="name"),
-    Column(key="what", label="How it fares"),
+    Column(key="request", label="Request", kind="name", brief=""),
+    Column(key="what", label="How it fares", brief=""),
     Column(key="requester", label="Requester"),
     Column(key="size", label="Size asked", unit="tokens"),
-    Column(key="tokens", label="Tokens more", right=True),
-    Column(key="answer", label="Answer", right=True),
+    Column(key="tokens", label="Tokens more", right=True, brief="tokens"),
+    Column(key="answer", label="Answer", right=True, brief=""),
     Column(key="before", label="Baseline"),
     Column(key="after", label="Now"),
 )

@@ -257,15 +257,17 @@ def check_rows(proposal: Proposal) -> list[Row]:
 
 
 SENSITIVITY_COLUMNS: Final = (
-    Column(key="setting", label="Setting", kind="name"),
-    Column(key="effect", label="Moves it by", right=True, help="From the lowest to the highest mean of its levels."),
+    Column(key="setting", label="Setting", kind="name", brief=""),
+    Column(
+        key="effect", label="Moves it by", right=True, help="From the lowest to the highest mean of its levels.", brief="moves by"
+    ),
     Column(
         key="share",
         label="Share of all variation",
         right=True,
         help="What the setting makes alone, of all that differs between points.",
     ),
-    Column(key="verdict", label="Verdict"),
+    Column(key="verdict", label="Verdict", brief=""),
 )
 
 

@@ -8,19 +8,16 @@ from horde_policy.ui.budget_calculator import show_calculator
 from horde_policy.ui.budget_controls import show_choices
 from horde_policy.ui.budget_desk import budget_desk
 from horde_policy.ui.budget_ledger import show_ledger
-from horde_policy.ui.headline import show_headline
-from horde_policy.views.budget_words import INTRODUCTION
 
 opened = budget_page.open_budget()
 # What a step of the workshop is about stands first, so that the room sees it.
 first = st.container()
 answer = st.container()
 show_choices(opened.state, budget_desk(), opened.table, opened.automatic)
-result = budget_page.replay(opened)
+result = budget_page.replay(opened, answer)
 with answer:
     budget_page.show_source(opened, result)
-    show_headline(budget_page.title_of(opened, result))
-    st.caption(INTRODUCTION)
+    budget_page.show_title(budget_page.title_of(opened, result))
 if result is not None:
     budget_page.show_inputs(opened, result)
     budget_page.show_figures(opened, result)

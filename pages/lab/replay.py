@@ -3,10 +3,9 @@
 import streamlit as st
 
 from horde_policy.ui import replay_page
-from horde_policy.ui.headline import show_headline
 from horde_policy.ui.replay_controls import show_choices
 from horde_policy.ui.replay_settings import show_settings
-from horde_policy.views.replay_words import INTRODUCTION, headline
+from horde_policy.views.replay_words import headline
 
 opened = replay_page.open_replay()
 replay_page.show_source(opened)
@@ -14,11 +13,10 @@ answer = st.container()
 show_choices(opened)
 show_settings(opened.runs, opened.state.replay.edited)
 replay_page.show_notes(opened)
-result = replay_page.replayed(opened)
+result = replay_page.replayed(opened, answer)
 with answer:
     replay_page.show_left_out(opened, result)
-    show_headline("Replay" if result is None else headline(result.scores, result.changes))
-    st.caption(INTRODUCTION)
+    replay_page.show_title("Replay" if result is None else headline(result.scores, result.changes))
 if result is not None:
     replay_page.show_runs(result)
     replay_page.show_inputs(result)

@@ -124,3 +124,11 @@ def test_it_is_usable_in_both_themes_and_on_a_phone(demo: App, view: View, schem
     card.wait_for()
     seen = [cell for cell in card.locator("td, th").all() if cell.is_visible()]
     assert len(seen) == (4 if size[0] < 400 else 12), "a card shows what decides, the rest on demand"
+
+
+def test_the_copy_of_the_link_stands_in_the_row_of_the_source_beside_an_open_side_bar(demo: App, view: View) -> None:
+    tab = shown(view(demo, viewport={"width": 820, "height": 720}).open("budget", **SMALL))
+    name, copy = (tab.page.locator(f".status [data-part={part}]").bounding_box() for part in ("name", "copy"))
+    assert name is not None
+    assert copy is not None
+    assert abs(name["y"] + name["height"] / 2 - copy["y"] - copy["height"] / 2) < 3

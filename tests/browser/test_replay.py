@@ -7,7 +7,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.conftest import App, Viewer, until_true
 
@@ -103,3 +103,17 @@ def test_it_is_usable_in_both_themes_and_on_a_phone(demo: App, view: View, schem
     images = tab.page.locator('[data-testid="stPlotlyChart"]')
     assert images.count() == 4
     tab.assert_well()
+
+
+def test_a_popover_opened_after_a_refused_field_shows_what_is_in_force(demo: App, view: View) -> None:
+    rule = "max_length=service_cap:700,models=weighted,requester=0.7/0.1,can_pay=0.5,allow_downgrade=0"
+    tab = shown(view(demo).open("replay", **SMALL, fill=rule))
+    hours = tab.page.get_by_role("combobox", name="Range (hours)")
+    hours.fill("noon")
+    hours.press("Enter")
+    tab.page.get_by_text("The range stays").wait_for()
+    tab.settled()
+    tab.page.get_by_role("button", name="Fill rule").click()
+    popover = tab.page.locator('[data-testid="stPopoverBody"]')
+    expect(popover.get_by_role("combobox", name="Size asked for")).to_have_value("one constant (service cap)")
+    expect(popover.get_by_label("The constant (tokens)", exact=True)).to_have_value("700")

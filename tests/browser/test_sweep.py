@@ -113,3 +113,13 @@ def test_it_is_usable_in_both_themes_and_on_a_phone(demo: App, view: View, schem
     wider = "() => document.documentElement.scrollWidth - document.documentElement.clientWidth"
     assert tab.page.evaluate(wider) <= 0, "the page is no wider than the screen"
     tab.assert_well()
+
+
+def test_the_choosers_of_the_squares_stand_in_two_rows_on_a_screen_of_1280(demo: App, view: View) -> None:
+    tab = shown(view(demo).open("sweep"))
+    ends = []
+    for key in ("x", "y", "metric", "others", "others-held"):
+        box = tab.page.locator(f".st-key-sweep-{key}").first.bounding_box()
+        assert box is not None
+        ends.append(round(box["y"] + box["height"]))
+    assert ends[0] == ends[1] == ends[2] < ends[3] == ends[4]

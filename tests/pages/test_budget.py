@@ -9,10 +9,12 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+import streamlit as st
 
 from horde_policy.budget import Ask, Hold, Ledger, Limit, TokenUsage, load_prices, reserve_cost
 from horde_policy.budget.money import money_text, to_usd
 from horde_policy.budget.simulate import replay_budget
+from horde_policy.ui import budget_page
 from horde_policy.ui.budget_desk import budget_desk
 from horde_policy.views.budget_inputs import from_trace
 from horde_policy.views.budget_state import BudgetState
@@ -349,3 +351,18 @@ def test_the_secrets_of_a_ledgers_url_are_never_shown(app: NewApp, monkeypatch: 
     assert any("127.0.0.1" in plain(error) for error in errors)
     everything = " ".join(texts(shown, "error", "caption", "markdown"))
     assert "s3cr3t" not in everything
+
+
+def test_until_its_first_replay_is_made_the_page_has_its_name_for_a_title(app: NewApp, monkeypatch: pytest.MonkeyPatch) -> None:
+    titles: list[str] = []
+
+    def noted(sentence: str) -> None:
+        titles.append(sentence)
+        st.title(sentence)
+
+    monkeypatch.setattr(budget_page, "show_headline", noted)
+    shown = app().open("budget", **SMALL)
+    assert [title[:9] for title in titles] == ["Budget", "Reserving"]
+    assert len(shown.test.title) == 1
+    shown.test.run()
+    assert len(titles) == 3, "later the answer before stays"

@@ -3,10 +3,11 @@
 import ast
 import re
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from streamlit.proto.WidgetStates_pb2 import WidgetState
-from streamlit.testing.v1.element_tree import Selectbox
+from streamlit.testing.v1.element_tree import Block, Selectbox
 
 from tests.pages.conftest import ROOT, App
 
@@ -142,3 +143,80 @@ def test_no_page_says_the_name_of_a_refused_field_twice() -> None:
     for path in [*(ROOT / "horde_policy" / "ui").glob("*.py"), *(ROOT / "pages").rglob("*.py")]:
         said = re.findall(r'"([^"]*\bstays?\b[^"]*): \{error\}', path.read_text(encoding="utf-8"))
         assert set(said) <= set(forms), path
+
+
+REFUSED = [
+    ("replay", "replay.copies", None, "popover"),
+    ("replay", "replay.segment", None, "popover"),
+    ("replay", "replay.fill.anonymous", "replay.fill.form-Apply", "form"),
+    ("replay", "replay.B.return_times", "replay.B.form-Apply", "form"),
+    ("replay", "shared.floor_tokens", "shared.settings-Apply", "form"),
+    ("budget", "budget.pace", "budget.assumptions-Apply", "form"),
+    ("budget", "budget.alike", None, "column"),
+    ("sweep", "sweep.copies", None, "expander"),
+]
+
+
+@pytest.mark.parametrize(("page", "key", "button", "part"), REFUSED)
+def test_what_a_number_field_does_not_take_is_said_in_its_part_of_the_page(
+    app: NewApp, page: str, key: str, button: str | None, part: str
+) -> None:
+    shown = app().open(page)
+    shown.test.number_input(key=key).set_value(None)
+    (shown.test.run if button is None else shown.test.button(key=f"FormSubmitter:{button}").click().run)()
+    shown.assert_well()
+    assert [held for held in parts(shown, part) if key in keys(held) and kinds(held) & {"warning"}], "said beside the field"
+    assert len([text for text in shown.warnings if "nothing was typed" in text or "left empty" in text]) == 1
+
+
+@pytest.mark.parametrize(
+    ("page", "key", "typed", "below"),
+    [
+        ("replay", "replay.hours", "noon", "replay.edited"),
+        ("budget", "budget.reserve", "much", "budget.body"),
+        ("budget", "budget.limit", "much", "budget.body"),
+        ("sweep", "sweep.first", "the best", "sweep.x"),
+    ],
+)
+def test_what_a_chooser_does_not_take_is_said_below_its_row(
+    app: NewApp, page: str, key: str, typed: str, below: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown = app().open(page)
+    if key == "budget.limit":
+        shown.test.text_input(key=key).set_value(typed).run()
+    else:
+        type_into(shown, key, typed, monkeypatch)
+    said = [element.type if element.type == "warning" else str(getattr(element, "key", "")) for element in shown.test.main]
+    assert said.index(key) < said.index("warning") < said.index(below)
+
+
+@pytest.mark.parametrize("page", ["overview", "model", "replay", "sweep", "budget", "decisions"])
+def test_each_run_sets_what_stands_in_a_popover(app: NewApp, page: str) -> None:
+    """The browser builds it when it is opened, from the run before: what that did not set stood empty, or at its first option."""
+    shown = app().open(page)
+    shown.test.run()
+    held = [widget for popover in parts(shown, "popover") for widget in under(popover) if hasattr(widget.proto, "set_value")]
+    assert held
+    assert [widget.key for widget in held if not widget.proto.set_value] == []
+
+
+def under(block: Any) -> list[Any]:
+    return [part for child in block.children.values() for part in ([child] if not isinstance(child, Block) else under(child))]
+
+
+def parts(shown: App, kind: str) -> list[Any]:
+    """Return the blocks of a kind on the page, however deep."""
+
+    def within(block: Any) -> list[Any]:
+        blocks = [child for child in block.children.values() if isinstance(child, Block)]
+        return [part for child in blocks for part in ([child] if child.type == kind else []) + within(child)]
+
+    return within(shown.test.main)
+
+
+def keys(block: Any) -> set[str]:
+    return {str(getattr(element, "key", "")) for element in under(block)}
+
+
+def kinds(block: Any) -> set[str]:
+    return {element.type for element in under(block)}

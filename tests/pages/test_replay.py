@@ -3,6 +3,7 @@
 import gzip
 import io
 import json
+import shutil
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+import streamlit as st
 
 from horde_policy.clock import FixedClock
 from horde_policy.errors import InputError, ReplayCancelled
@@ -25,7 +27,7 @@ from horde_policy.ui.replay_inputs import BUNDLED, Drawn, Library, drawn_of
 from horde_policy.views.replay_runs import baseline_of, runs_of
 from horde_policy.views.uploads import NOT_KEPT
 from tests.make_hostile import MODEL_NAMES
-from tests.pages.conftest import App
+from tests.pages.conftest import ROOT, App
 
 NewApp = Callable[[], App]
 AT = datetime(2026, 11, 29, 18, tzinfo=UTC)
@@ -662,3 +664,36 @@ def test_the_page_says_where_its_figures_are_from_and_has_no_timer(
     shown.assert_well()
     status = shown.part("shared.status")
     assert (status["label"], status["source"], status["ticking"], status["note"]) == (label, source, False, None)
+
+
+def test_a_long_name_of_a_fleet_has_its_room_and_beyond_that_its_whole_in_the_help(
+    app: NewApp, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "recorded"
+    shutil.copytree(ROOT / "data" / "recorded" / "calm_snapshot", folder)
+    about = json.loads((folder / "about.json").read_text("utf-8"))
+    title = "A calm evening of the horde, *recorded* by two operators who each took their own half of it"
+    (folder / "about.json").write_text(json.dumps(about | {"title": title}), "utf-8")
+    monkeypatch.setenv("HORDE_POLICY_RECORDED", str(folder))
+    shown = app().open("replay", **SMALL)
+    chooser = shown.test.selectbox(key="replay.fleet")
+    key = next(name for name in chooser.options if "A calm evening" in name)
+    assert "…" in key
+    assert key.endswith("half of it")
+    named = app().open("replay", **SMALL, fleet="recorded-recorded").test.selectbox(key="replay.fleet")
+    assert "\\*recorded\\* by two operators who each took" in named.proto.help
+
+
+def test_while_a_replay_is_made_the_page_has_its_name_for_a_title(app: NewApp, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(replay_page, "WAIT_S", 0.0)
+    monkeypatch.setattr(replay_page, "LOOK_EVERY_S", 0.01)
+    titles: list[str] = []
+
+    def noted(sentence: str) -> None:
+        titles.append(sentence)
+        st.title(sentence)
+
+    monkeypatch.setattr(replay_page, "show_headline", noted)
+    shown = app().open("replay", **SMALL)
+    assert titles[0] == "Replay"
+    assert [str(title.value) for title in shown.test.title] == titles[1:], "and one answer in its place"

@@ -263,6 +263,7 @@ def test_what_is_not_tried_is_said_beside_its_field(typed: int | None, told: str
     order = [str(element.proto.body) if element.type == "html" else element.type for element in shown.test.main]
     assert order.index("warning") > order.index("<h2>What if the ceiling or the floor were another?</h2>")
     assert shown.test.number_input(key="decisions.what-if-ceiling").value == 4096
+    assert not [caption for caption in shown.test.caption if "Nothing is tried" in str(caption.value)], "not once more"
     shown.test.run()
     assert shown.warnings == [], "it is said once"
 

@@ -54,10 +54,14 @@ PARTS: Final = (
     ("refused_at_limit", "refused at the limit", "refused"),
 )
 """Column of the summary, its words, and the outcome whose colour and pattern it has; what is early has its own."""
+MONEY_TICKS: Final = {"exponentformat": "none"}
+"""Plain decimals: Plotly writes a millionth of a dollar as 1µ."""
 EARLY: Final[dict[Mode, str]] = {"light": SERIES["light"][1], "dark": SERIES["dark"][1]}
 PART_PATTERNS: Final = OUTCOME_PATTERNS | {"early": ".", "": "+"}
 LEAST_LABELLED = 0.12
 """The smallest share that is written into its bar."""
+LOW_LIMIT = 0.12
+"""The name of a limit below this share of what is drawn stands above its line: below it are the labels of the time."""
 GAP = 0.8
 """Between the reservations and the alternatives on the axis, in places."""
 
@@ -130,7 +134,7 @@ def fig_trade_off(summary: pl.DataFrame, reserve_tokens: int, mode: Mode) -> go.
     """
     rows = sorted(summary.to_dicts(), key=lambda row: (row["reserve_tokens"] is None, row["reserve_tokens"] or 0))
     places = _places(rows)
-    figure = base_figure(height_px=430)
+    figure = base_figure(height_px=500)
     colours = SETTING_COLOURS[mode]
     early = percent(row["refused_early"] / row["requests"] if row["requests"] else None for row in rows)
     first = ["" if row["first_refusal_spent_ratio"] is None else ratio(row["first_refusal_spent_ratio"]) for row in rows]
@@ -156,7 +160,7 @@ def fig_trade_off(summary: pl.DataFrame, reserve_tokens: int, mode: Mode) -> go.
         yaxis={"domain": [0.57, 1], "title": {"text": "refused early (%)"}, "rangemode": "tozero"},
         yaxis2={
             "domain": [0, 0.45], "title": {"text": "over the limit ($)"}, "rangemode": "tozero",
-            "anchor": "x", "zeroline": False, "automargin": True, "separatethousands": True,
+            "anchor": "x", "zeroline": False, "automargin": True, "separatethousands": True, **MONEY_TICKS,
         },
     )  # fmt: skip
     figure.update_xaxes(
@@ -223,7 +227,7 @@ def outcomes_alt(rows: Rows) -> str:
 def fig_outcomes(summary: pl.DataFrame, mode: Mode) -> go.Figure:
     """Return each setting's requests by outcome as one bar, with the share of the budget that was used at its end."""
     rows = summary.to_dicts()
-    figure = base_figure(height_px=110 + 30 * len(rows))
+    figure = base_figure(height_px=110 + 36 * len(rows))
     places, names = _places(rows), [setting_name(row) for row in rows]
     parts = [*PARTS, *([("refused_unpriced", "no price", "")] if any(row["refused_unpriced"] for row in rows) else [])]
     fills = OUTCOMES[mode] | {"early": EARLY[mode], "": FAINT[mode]}
@@ -332,15 +336,16 @@ def fig_money(moments: pl.DataFrame, setting: str, limit_pico: int, *, dated: bo
             customdata=_monies(shown),
             hovertemplate=f"{name}: %{{customdata}}{words}<br>%{{x}}<extra></extra>",
         )
+    low = _usd(limit_pico) <= LOW_LIMIT * max([0.0, *worst])
     figure.add_hline(
         y=_usd(limit_pico),
         line={"width": 1.5, "color": TEXT[mode]},
         annotation_text=f"limit {_money(limit_pico)}",
-        annotation_position="bottom left",
+        annotation_position="top left" if low else "bottom left",
         annotation_font={"size": 11, "color": TEXT[mode]},
     )
     legend_below(figure, rows=3)
-    figure.update_yaxes(title={"text": "money ($)"}, rangemode="tozero")
+    figure.update_yaxes(title={"text": "money ($)"}, rangemode="tozero", **MONEY_TICKS)
     _time_axis(figure, dated=dated)
     return figure
 
@@ -381,7 +386,7 @@ def fig_bound(moments: pl.DataFrame, settings: Mapping[str, str], *, dated: bool
             hovertemplate=f"{name}: %{{customdata}}<br>%{{x}}<extra></extra>",
         )
     legend_below(figure, rows=2)
-    figure.update_yaxes(title={"text": "beyond what is held ($)"}, rangemode="tozero")
+    figure.update_yaxes(title={"text": "beyond what is held ($)"}, rangemode="tozero", **MONEY_TICKS)
     _time_axis(figure, dated=dated)
     return figure
 
@@ -421,7 +426,9 @@ def fig_open(moments: pl.DataFrame, settings: Mapping[str, str], *, dated: bool,
         )
         top = 1 - place / len(settings)
         domain = [top - 0.72 / len(settings), top]
-        figure.layout[f"yaxis{last}"] = own | {"domain": domain, "range": [0, 1.05 * most], "nticks": 3, "anchor": "x"}
+        # a hold is whole: without a step of its own, an axis up to 1 has a tick at a half
+        ticks = {"dtick": 1} if most <= 2 else {"nticks": 3}
+        figure.layout[f"yaxis{last}"] = own | {"domain": domain, "range": [0, 1.05 * most], "anchor": "x", **ticks}
         figure.add_annotation(
             text=name, x=0, y=1, xref="x domain", yref=f"y{last} domain", showarrow=False, xanchor="left", yanchor="bottom",
             font={"size": 12, "color": TEXT[mode]},

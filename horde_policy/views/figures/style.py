@@ -73,7 +73,7 @@ STATE_COLOURS: Final[dict[Mode, dict[str, str]]] = {
 """State of a model → colour. The worse the state, the further its lightness is from the page's."""
 
 OUTCOMES: Final[dict[Mode, dict[str, str]]] = {
-    "light": {"free": "#159c85", "funded": "#3f74d8", "downgraded": "#7d4d00", "refused": "#6e120a"},
+    "light": {"free": "#159c85", "funded": "#386cd0", "downgraded": "#7d4d00", "refused": "#6e120a"},
     "dark": {"free": "#1f8f7c", "funded": "#6f9ff2", "downgraded": "#e2ab3f", "refused": "#ffc4b8"},
 }
 """Outcome of a decision → colour, the same on every page."""

@@ -218,6 +218,8 @@ def fig_front(
 ) -> go.Figure:
     """Return every point by two metrics: the front as a line, the baseline, the proposed and the one looked at marked.
 
+    The marks are outlines beneath the dots: no dot beside a mark is covered, and one's own stands within.
+
     Parameters
     ----------
     judgement
@@ -258,6 +260,16 @@ def fig_front(
             **{"mode": "markers"} | more,
         )  # fmt: skip
 
+    ends: dict[Metric, list[float]] = {x: [], y: []}
+    for name, word, symbol, size in specials:
+        if known[place_of[name]]:
+            marker = {"symbol": symbol, "size": size, "color": TEXT[mode], "line": {"width": 1.5, "color": TEXT[mode]}}
+            whiskers = {}
+            for axis, metric, values in (("x", x, xs), ("y", y, ys)):
+                width, at = _half_width(judgement, metric, name), float(values[place_of[name]])
+                whiskers[f"error_{axis}"] = _whisker(metric, width, mode)
+                ends[metric] += [] if width is None else [at - width, at + width]
+            add(word, [[place_of[name]]], marker, legendrank=AFTER_THE_DOTS, **whiskers)
     for word, member, marker in _groups(feasible, front, mode):
         on_front = word == "on the front"
         dots = _front_dots(judgement, xs, ys) if on_front else _dots(xs, ys, member & known)
@@ -265,16 +277,13 @@ def fig_front(
         if dots:
             marks = [(float(xs[k]), float(ys[k])) for k in (place_of[name] for name, *_ in specials) if known[k]]
             add(word, dots, marker, **(_numbered(judgement, (x, xs), (y, ys), dots, marks, mode) if on_front else {}))
-    for name, word, symbol, size in specials:
-        if known[place_of[name]]:
-            marker = {"symbol": symbol, "size": size, "color": TEXT[mode], "line": {"width": 1.5, "color": TEXT[mode]}}
-            whiskers = {f"error_{axis}": _spread(judgement, metric, name, mode) for axis, metric in (("x", x), ("y", y))}
-            add(word, [[place_of[name]]], marker, **whiskers)
     legend_below(figure, rows=3)
-    figure.update_layout(xaxis=_metric_axis(x, xs), yaxis=_metric_axis(y, ys))
+    figure.update_layout(xaxis=_metric_axis(x, xs, ends[x]), yaxis=_metric_axis(y, ys, ends[y]))
     return figure
 
 
+AFTER_THE_DOTS: Final = 1001
+"""The rank in the legend of what is drawn beneath the dots."""
 MOST_SHARING_NAMED: Final = 4
 """So many settings of one dot are named in its hover."""
 
@@ -331,6 +340,8 @@ def front_dots(judgement: Judgement, x: Metric, y: Metric) -> int:
 
 NEAR_A_MARK: Final = 0.07
 """A dot whose distance from a mark is less than this share of both axes lies beside it or under it."""
+CLEAR_OF_A_MARK: Final = "\N{NO-BREAK SPACE}" * 2
+"""Between a dot's number and the outline of its own mark."""
 
 
 def _numbered(
@@ -343,7 +354,8 @@ def _numbered(
 ) -> dict[str, Any]:
     """Return the front's line, and beside each dot of several settings their number, on the side on which no setting is.
 
-    Beside a mark that is not the dot's own the number stands on the side away from it, else it would seem to be the mark's.
+    Beside a mark that is not the dot's own the number stands on the side away from it, else it would seem to be the mark's; the
+    dot's own mark it keeps clear of.
     """
     (x, xs), (y, ys) = across, up
     better = {objective.metric.key: objective.better for objective in judgement.question.objectives}
@@ -357,10 +369,18 @@ def _numbered(
                 return f"{level} {'right' if mark_x < at_x else 'left'}"
         return f"{level} {free}"
 
+    def number(dot: Sequence[int]) -> str:
+        if len(dot) == 1:
+            return ""
+        at_x, at_y = float(xs[dot[0]]), float(ys[dot[0]])
+        marked = any(abs(at_x - mark_x) < near[0] / 2 and abs(at_y - mark_y) < near[1] / 2 for mark_x, mark_y in marks)
+        clear = CLEAR_OF_A_MARK if marked else ""
+        return f"{len(dot)}{clear}" if side(dot).endswith("left") else f"{clear}{len(dot)}"
+
     line = _line(judgement, x, y, mode)
     return line | {
         "mode": f"{line.get('mode', 'markers')}+text",
-        "text": ["" if len(dot) == 1 else str(len(dot)) for dot in dots],
+        "text": [number(dot) for dot in dots],
         "textposition": [side(dot) for dot in dots],
         "textfont": {"size": 12, "color": TEXT[mode]},
     }
@@ -378,9 +398,9 @@ def _groups(feasible: Array, front: Array, mode: Mode) -> tuple[tuple[str, Array
 
 def _specials(judgement: Judgement, point: str | None) -> list[tuple[str, str, str, int]]:
     """Return the points that are marked: name, word, symbol and size."""
-    found = [] if judgement.baseline is None else [(judgement.baseline, "in force", "diamond-open", 13)]
+    found = [] if judgement.baseline is None else [(judgement.baseline, "in force", "diamond-open", 15)]
     if judgement.recommended not in (None, judgement.baseline):
-        found.append((str(judgement.recommended), "proposed", "star", 14))
+        found.append((str(judgement.recommended), "proposed", "star-open", 19))
     return found if point is None else [*found, (point, "looked at", "square-open", 17)]
 
 
@@ -393,18 +413,21 @@ def _line(judgement: Judgement, x: Metric, y: Metric, mode: Mode) -> dict[str, A
     return {"mode": "lines+markers", "line": {"width": 1, "color": ACCENT[mode], "shape": shape}}
 
 
-def _metric_axis(metric: Metric, values: Array) -> dict[str, Any]:
-    return {"title": {"text": metric_title(metric)}, "showgrid": True, "range": _reach(metric, values)}
+def _metric_axis(metric: Metric, values: Array, ends: Sequence[float]) -> dict[str, Any]:
+    return {"title": {"text": metric_title(metric)}, "showgrid": True, "range": _reach(metric, values, ends)}
 
 
 _HOVER = "%{{customdata[1]}}<br>{x}: %{{customdata[2]}}<br>{y}: %{{customdata[3]}}<extra></extra>"
 
 
-def _spread(judgement: Judgement, metric: Metric, point: str, mode: Mode) -> dict[str, Any]:
-    """Return the interval of a point's difference from the baseline as error bars; none where it is not known."""
+def _half_width(judgement: Judgement, metric: Metric, point: str) -> float | None:
+    """Return half the interval of a point's difference from the baseline; null where it is not known."""
     if judgement.baseline in (None, point) or metric not in judgement.question.metrics:
-        return {"visible": False}
-    width = judgement.comparison(point, metric).difference_half_width
+        return None
+    return judgement.comparison(point, metric).difference_half_width
+
+
+def _whisker(metric: Metric, width: float | None, mode: Mode) -> dict[str, Any]:
     return {"visible": False} if width is None else {"array": on_axis(metric, [width]), "color": FAINT[mode], "thickness": 1.2}
 
 
@@ -413,13 +436,19 @@ def has_whiskers(figure: go.Figure) -> bool:
     return any(bar.array is not None for trace in figure.data for bar in (trace.error_x, trace.error_y))
 
 
-def _reach(metric: Metric, values: Array) -> list[float | None] | None:
-    """Return the range that shows every point, so that a whisker wider than all of them does not squeeze them together."""
+def _reach(metric: Metric, values: Array, ends: Sequence[float]) -> list[float | None] | None:
+    """Return the range that shows every point and the ends of the whiskers.
+
+    A whisker that reaches further beyond the points than they reach themselves is cut, so that it does not squeeze them together.
+    """
     known = values[~np.isnan(values)]
     if not len(known) or known.min() == known.max():
         return None
-    room = 0.08 * (known.max() - known.min())
-    return on_axis(metric, (float(known.min() - room), float(known.max() + room)))
+    low, high = float(known.min()), float(known.max())
+    reach = high - low
+    first, last = max(min([low, *ends]), low - reach), min(max([high, *ends]), high + reach)
+    room = 0.08 * reach
+    return on_axis(metric, (first - room, last + room))
 
 
 def _known(value: float) -> float | None:

@@ -202,6 +202,10 @@ def test_money_over_time_reaches_the_limit_and_never_hides_what_is_over_it(repla
         over_time = fig(moments, words.shown_settings(4096), dated=dated, mode="dark")
         assert [trace.name for trace in over_time.data] == ["4,096 reserved", "hold all", "input only", "stop streams"]
         assert figures.over_time_alt(moments, words.shown_settings(4096), column)
+    assert figure.layout.annotations[0].yanchor == "top", "below its line"
+    assert {axis.exponentformat for axis in (figure.layout.yaxis, over_time.layout.yaxis)} == {"none"}, "no 1µ for a millionth"
+    nothing = figures.fig_money(moments, "reserve=4096", 0, dated=dated, mode="light")
+    assert nothing.layout.annotations[0].yanchor == "bottom", "a limit of zero has the times below it"
     assert "held at once" in figures.money_alt(moments, "reserve=4096", replay.limit_pico)
     assert "nothing was held" in figures.money_alt(moments.clear(), "reserve=4096", replay.limit_pico)
 

@@ -25,6 +25,7 @@ from horde_policy.views.replay_results import ALL_MODELS, Compared, Scored, comp
 from horde_policy.views.replay_runs import Run, run_text, runs_of, settings_words
 from horde_policy.views.replay_words import (
     BASELINE_CELL,
+    DIFFERENCE_COLUMNS,
     OF_ADMITTED,
     OVERLAPPING,
     RUN_COLUMNS,
@@ -317,3 +318,9 @@ def test_a_fleet_says_who_of_the_listed_workers_is_left_out() -> None:
     assert "1 no models reported" in text
     assert "left out" not in fleet_words({**fleet.stamp, "left_out": {}})
     assert "left out" not in fleet_words({**fleet.stamp, "left_out": HOSTILE})
+
+
+def test_a_card_of_a_difference_says_what_differs_and_the_rest_on_demand() -> None:
+    assert [column.key for column in DIFFERENCE_COLUMNS if column.brief is not None] == [
+        "request", "what", "tokens", "answer",
+    ]  # fmt: skip

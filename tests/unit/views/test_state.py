@@ -274,3 +274,10 @@ def test_another_traffic_than_the_demos_is_all_of_it_once_where_the_link_says_no
     assert more.query(BASE) == {"traffic": ["week-rebuilt-2"], "hours": ["24-48"], "copies": ["60"]}
     demo, _ = parse_view_state({}, BASE)
     assert (demo.hours, demo.copies) == ((24.0, 48.0), 60)
+
+
+def test_a_step_that_is_none_is_told_with_the_steps_that_there_are() -> None:
+    state, notes = parse_view_state({"step": ["99"]}, AllowanceSettings())
+    assert state.step == 0
+    rule = "it must be a step of the workshop, 1 to 8, or 9 for its finish, or 0 for none"
+    assert notes == (f"The link's step='99' is left out: {rule}.",)

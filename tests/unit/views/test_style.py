@@ -164,7 +164,7 @@ def test_choosers_grow_with_the_type_of_a_page_shown_to_a_room() -> None:
     for part in ("replay_controls", "budget_controls"):
         source = (ROOT / "horde_policy" / "ui" / f"{part}.py").read_text(encoding="utf-8")
         for body in source.split("\ndef "):
-            keys, widths = re.findall(r'key = "([a-z.]+)"', body), re.findall(r"width=(\d+),", body)
+            keys, widths = re.findall(r'key = "([a-z.]+)"', body), re.findall(r"width=(?:chooser_px\(.*, )?(\d+)\)?,", body)
             fixed.update({key: int(width) for key, width in zip(keys[:1], widths[:1], strict=False)})
     assert len(fixed) == 10
     assert {key: width for key, width in CHOOSERS_PX.items() if key in fixed} == fixed

@@ -45,7 +45,7 @@ from horde_policy.views.sweep_form import field_texts, grid_of, grid_toml
 from horde_policy.views.sweep_link import replay_query, why_not
 from horde_policy.views.sweep_results import blocks_of, default_axes, heat_of, levels_of, named_points
 from horde_policy.views.sweep_state import DEFAULT_GRID, SWEEP_NAMES, SweepAsked, parse_sweep_asked
-from horde_policy.views.sweep_tables import front_words, points_key, rests_on
+from horde_policy.views.sweep_tables import SENSITIVITY_COLUMNS, front_words, points_key, rests_on
 from horde_policy.views.sweep_words import difference_words, effect_words, figure_words, with_bounds
 from tests.unit.sweep.made import made_frame
 
@@ -354,7 +354,7 @@ def test_a_mark_has_its_own_figure_beside_it_where_the_square_shows_another(judg
 # --- the other figures ---------------------------------------------------------------------------------------------------
 
 
-def test_the_front_holds_every_known_point_once_and_the_baseline_on_top(judged: Judgement) -> None:
+def test_the_front_holds_every_known_point_once_and_the_baseline(judged: Judgement) -> None:
     figure = fig_front(judged, WAIT, REFUSED, named_points(judged), point=judged.best, mode="dark")
     groups = {trace.name: trace for trace in figure.data}
     shared = {name: [data[4] for data in groups[name].customdata] for name in groups}
@@ -363,7 +363,7 @@ def test_the_front_holds_every_known_point_once_and_the_baseline_on_top(judged: 
     front = groups["on the front"]
     assert sum(shared["on the front"]) == judged.points["front"].sum()
     assert len(set(zip(front.x, front.y, strict=True))) == len(front.x) == front_dots(judged, WAIT, REFUSED) < 24
-    assert [text for text in front.text if text] == [str(n) for n in shared["on the front"] if n > 1], "how many share a dot"
+    assert [text.strip() for text in front.text if text] == [str(n) for n in shared["on the front"] if n > 1], "how many share"
     told = front_words(judged, len(front.x), whiskers=has_whiskers(figure))
     assert "24 of 72 settings are on the front, in 7 dots: the number beside a dot" in told
     assert "Whiskers:" in told
@@ -492,6 +492,27 @@ def test_the_settings_in_force_alone_have_no_whiskers_and_none_are_explained(jud
     assert ("Whiskers" in front_words(judged, 7, whiskers=has_whiskers(figure))) == has_whiskers(figure)
 
 
+@pytest.mark.parametrize("mode", ["light", "dark"])
+def test_no_mark_covers_a_dot_and_no_whisker_is_cut_that_is_no_longer_than_all_points(judged: Judgement, mode: Mode) -> None:
+    for point in judged.points["point"]:
+        figure = fig_front(judged, WAIT, REFUSED, named_points(judged), point=point, mode=mode)
+        kinds = ["mark" if trace.name in ("in force", "proposed", "looked at") else "dots" for trace in figure.data]
+        assert kinds == sorted(kinds, reverse=True), "beneath the dots"
+        assert all(
+            trace.marker.symbol.endswith("-open") for trace, kind in zip(figure.data, kinds, strict=True) if kind == "mark"
+        )
+        dots = [trace for trace, kind in zip(figure.data, kinds, strict=True) if kind == "dots"]
+        for axis in "xy":
+            values = [value for trace in dots for value in trace[axis]]
+            span, (low, high) = max(values) - min(values), figure.layout[f"{axis}axis"].range
+            assert low <= min(values) < max(values) <= high
+            assert high - low <= 3.2 * span, "the points keep their room"
+            for mark in figure.data[: kinds.count("mark")]:
+                half = (mark[f"error_{axis}"].array or (0.0,))[0]
+                assert min(values) - span > mark[axis][0] - half or low <= mark[axis][0] - half
+                assert max(values) + span < mark[axis][0] + half or mark[axis][0] + half <= high
+
+
 def test_the_number_of_a_dot_beside_a_mark_that_is_not_its_own_stands_away_from_the_mark(judged: Judgement) -> None:
     figure = fig_front(judged, WAIT, REFUSED, named_points(judged), point=judged.baseline, mode="light")
     groups = {trace.name: trace for trace in figure.data}
@@ -530,3 +551,7 @@ def test_the_ends_of_a_range_have_the_digits_of_its_value(metric: str, value: fl
         digits = {len(decimals) for decimals in re.findall(r"\d(?:\.(\d+))?(?![\d.,])", text)}
         assert len(digits) == 1, text
         assert not re.search(r"[−+]0(\.0+)?(?!\.?\d)", text), "what is nothing has no sign"
+
+
+def test_a_card_of_a_setting_says_how_much_it_moves_and_whether_that_is_noise() -> None:
+    assert [column.key for column in SENSITIVITY_COLUMNS if column.brief is not None] == ["setting", "effect", "verdict"]
