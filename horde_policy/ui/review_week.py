@@ -31,7 +31,7 @@ ICONS = {
 
 COMPACT = """<style>
 [data-testid="stMainBlockContainer"] > [data-testid="stVerticalBlock"] { gap: 0.5rem; }
-[data-testid="stMainBlockContainer"] h1 { padding: 0.6rem 0 0.95rem; font-size: 1.24rem; line-height: 1.22; text-wrap: pretty; }
+[data-testid="stMainBlockContainer"] h1 { padding: 0.35rem 0 0.7rem; font-size: 1.24rem; line-height: 1.22; text-wrap: pretty; }
 [data-testid="stMainBlockContainer"] h2 { padding: 0.5rem 0 1rem; }
 [data-testid="stMainBlockContainer"] .st-key-week-findings-head h2 { padding: 0; }
 .st-key-week-findings div:has(> [data-testid="stExpander"]) { flex: 1 1 24rem; width: auto; min-width: 0; }
