@@ -10,6 +10,7 @@ browser profile of its own: all have stood still, then all switch.
 """
 
 import argparse
+import json
 import os
 import statistics
 import tempfile
@@ -85,11 +86,12 @@ def figures():
 
 
 def specs_of_our_page() -> str:
-    """Return the figures of the Model page as the server sends them, as one JSON list."""
+    """Return the figures of the Model page as one JSON list."""
     test = AppTest.from_file(str(ROOT / "app.py"), default_timeout=PATIENCE_MS / 1000)
     test.query_params["m"] = OUR_MODEL
     test.switch_page("pages/operate/model.py").run()
-    return "[" + ", ".join(chart.proto.spec for chart in test.get("plotly_chart")) + "]"
+    parts = [json.loads(part.proto.json) for part in test.get("bidi_component")]
+    return json.dumps([{"data": json.loads(part["traces"]), "layout": part["layout"]} for part in parts if "traces" in part])
 
 
 GO = "address => { history.pushState({}, '', address); window.dispatchEvent(new PopStateEvent('popstate', { state: {} })) }"

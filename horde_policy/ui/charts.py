@@ -2,6 +2,7 @@
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
+from functools import partial
 from threading import Lock
 from typing import Any, Literal
 
@@ -9,6 +10,7 @@ import plotly.graph_objects as go
 import polars as pl
 import streamlit as st
 
+from horde_policy.ui import components
 from horde_policy.views.figures.dress import Dressed, dressed
 from horde_policy.views.figures.style import PLOTLY_CONFIG, TIME_TITLE, Mode, Upright
 from horde_policy.views.figures.zones import shown_span, with_zone
@@ -128,27 +130,30 @@ def show_figure(
         ready = _ready(figure, drag)
     if across is not None:
         ready = ready.with_upright(across)
-    arguments: dict[str, Any] = {"width": "stretch", "theme": None, "key": key, "config": dict(config), "alt": alt}
-    if drag is None:
-        st.plotly_chart(ready, **arguments)
-        return
-    if on_box is not None and ready.to_dict()["layout"]["dragmode"] != "select":
+    config = dict(config)
+    if on_box is not None and ready.layout["dragmode"] != "select":
         # Where dragging moves the figure, the box is drawn by its tool.
-        kept = [button for button in config.get("modeBarButtonsToRemove", ()) if button != "select2d"]
-        arguments["config"] |= {"modeBarButtonsToRemove": kept}
+        config["modeBarButtonsToRemove"] = [button for button in config.get("modeBarButtonsToRemove", ()) if button != "select2d"]
+    told = {
+        f"on_{name}_change": partial(_tell, tell, key, name)
+        for name, tell in (("box", on_box), ("mark", on_mark))
+        if tell is not None
+    }
+    data = {
+        "traces": ready.traces,
+        "layout": ready.layout,
+        "config": config,
+        "alt": alt,
+        "library": components.LIBRARY,
+        "box": on_box is not None,
+        "mark": on_mark is not None,
+    }
+    components.figure(key=key, data=data, **told)
 
-    def selected() -> None:
-        selection = st.session_state[key].selection
-        # a box selects the marks inside it too, so it is looked for first
-        if selection.box and on_box is not None:
-            on_box(selection.box[0]["x"])
-        elif on_mark is not None and (data := next((point.get("customdata") for point in selection.points), None)):
-            on_mark(data)
 
-    modes: list[Literal["box", "points"]] = []
-    modes += ["box"] if on_box is not None else []
-    modes += ["points"] if on_mark is not None else []
-    st.plotly_chart(ready, on_select=selected, selection_mode=modes, **arguments)
+def _tell(tell: Callable[[Any], None], key: str, name: str) -> None:
+    """Hand on what a viewer did to a figure."""
+    tell(st.session_state[key][name])
 
 
 def _ready(figure: go.Figure, drag: Drag | None) -> Dressed:
@@ -157,9 +162,7 @@ def _ready(figure: go.Figure, drag: Drag | None) -> Dressed:
     if title.text == TIME_TITLE:
         title.text = with_zone(title.text, st.context.timezone, st.context.timezone_offset, shown_span(figure))
     if drag is not None:
-        # What Streamlit would set in the browser, each in a drawing of its own, unless it is there already.
-        drag = figure.layout.dragmode or drag
-        figure.layout.dragmode, figure.layout.clickmode = drag, "event" if drag == "select" else "event+select"
+        figure.layout.dragmode = figure.layout.dragmode or drag
     return dressed(figure, theme_mode())
 
 

@@ -138,7 +138,7 @@ class Navigation:
             for section, entries in self.sections.items()
         ]
         with st.sidebar:
-            components.nav(key="shared.nav", data={"here": self.here, "sections": sections})
+            components.nav(key="shared.nav", data={"here": self.here, "sections": sections, "library": components.LIBRARY})
 
 
 _current: ContextVar[Navigation] = ContextVar("navigation")

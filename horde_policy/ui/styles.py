@@ -14,7 +14,7 @@ FITTED = """<style>
 @media (min-width: 641px) {
   [data-testid="stColumn"] { min-width: min(100%, 9rem); }
   [data-testid="stColumn"]:has([data-testid="stMultiSelect"]) { min-width: min(100%, 16rem); } }
-[data-testid="stHorizontalBlock"]:has(> [data-testid="stColumn"] [data-testid="stPlotlyChart"]) > [data-testid="stColumn"] {
+[data-testid="stHorizontalBlock"]:has(> [data-testid="stColumn"] .horde-figure) > [data-testid="stColumn"] {
   min-width: clamp(0px, (54rem - 100%) * 999, 100%); }
 :is(.st-key-week-gains, .st-key-sweep-heat) { max-width: 44rem; }
 [data-testid="stHorizontalBlock"]:has([class*="st-key-decisions-grid"]) { max-width: 76rem; }

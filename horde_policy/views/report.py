@@ -8,7 +8,6 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 import plotly.graph_objects as go
-from plotly.offline import get_plotlyjs
 
 from horde_policy.review.annotations import Annotation
 from horde_policy.review.cells import size_grid
@@ -17,6 +16,7 @@ from horde_policy.review.finding import Finding, Section
 from horde_policy.review.findings import Week
 from horde_policy.review.quiet import quiet_hours
 from horde_policy.review.waits import distribution, of_kind
+from horde_policy.views.figures.library import library_script
 from horde_policy.views.figures.review_decisions import fig_bars, fig_over_time, fig_size_grid, grid_alt, split_alt
 from horde_policy.views.figures.review_waits import distributions_alt, fig_distributions, fig_funded, funded_alt
 from horde_policy.views.figures.review_whatif import fig_gains, gains_alt
@@ -58,7 +58,7 @@ def report_html(week: Week, *, made_at: datetime, app_address: str = "", notes: 
     return DOCUMENT.format(
         title=escape_html(title),
         style=STYLE,
-        library=get_plotlyjs().replace("</script", "<\\/script"),
+        library=library_script(),
         body="\n".join(body),
         draw=DRAW,
     )

@@ -8,6 +8,7 @@ from datetime import datetime
 
 import plotly.graph_objects as go
 
+from horde_policy.views.figures.library import library_script
 from horde_policy.views.figures.replay import (
     allowance_alt,
     changes_alt,
@@ -100,14 +101,15 @@ def replay_report(
         f"<title>{escape_html(title)}</title><style>{STYLE}</style></head><body>",
         f"<h1>{escape_html(unbroken(title))}</h1>",
         f'<p class="note">{escape_html(INTRODUCTION.split(". The baseline")[0])}. Made {escape_html(instant(made_at))}.</p>',
+        f"<script>{library_script()}</script>",
         _list(inputs_words(stamp.traffic, stamp.fleet)),
         "<h2>The runs</h2>",
         _table(RUN_COLUMNS, run_rows(runs, changes)),
         f'<p class="note">{escape_html(OVERLAPPING)}</p>',
     ]
-    for number, (heading, figure, alt) in enumerate(figures):
+    for heading, figure, alt in figures:
         parts.append(f"<h2>{escape_html(heading)}</h2>")
-        parts.append(_figure(figure, alt, first=number == 0))
+        parts.append(_figure(figure, alt))
     for letter, change in changes.items():
         parts.append(f"<h2>The largest differences of {escape_html(letter)} from the baseline</h2>")
         parts.append(_table(DIFFERENCE_COLUMNS, difference_rows(change, each=10)))
@@ -130,9 +132,9 @@ def _list(pairs: Sequence[tuple[str, str]]) -> str:
     return "<dl>" + "".join(f"<dt>{escape_html(name)}</dt><dd>{escape_html(text)}</dd>" for name, text in pairs) + "</dl>"
 
 
-def _figure(figure: go.Figure, alt: str, *, first: bool) -> str:
+def _figure(figure: go.Figure, alt: str) -> str:
     figure.update_layout(template="plotly_white", font={"family": "system-ui, sans-serif", "color": "#17202b"})
-    drawn = figure.to_html(full_html=False, include_plotlyjs=first, config={**PLOTLY_CONFIG, "responsive": True})
+    drawn = figure.to_html(full_html=False, include_plotlyjs=False, config={**PLOTLY_CONFIG, "responsive": True})
     return f'<div role="img" aria-label="{escape_html(alt)}">{drawn}</div><p class="note">{escape_html(alt)}</p>'
 
 

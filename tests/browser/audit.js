@@ -119,9 +119,9 @@
     codes: [...codes],
     nameless: controls.filter((node) => !nameOf(node)).map((node) => node.outerHTML.slice(0, 160)),
     pictures: all
-      .filter((node) => node.matches("[data-testid=stPlotlyChart], [data-testid=stDataFrame], [data-testid=stImage]") && shown(node))
+      .filter((node) => node.matches(".horde-figure, [data-testid=stDataFrame], [data-testid=stImage]") && shown(node))
       .filter((node) => ![node, ...node.querySelectorAll("*")].some((inner) => (inner.getAttribute("aria-label") || inner.getAttribute("alt") || "").trim()))
-      .map((node) => node.dataset.testid),
+      .map((node) => node.dataset.testid ?? node.className),
     // Where its margins are too small, Plotly draws the whole figure a second time (decision 0196); at the right that depends on
     // where the last label of an axis of time happens to stand.
     "drawn twice": [...document.querySelectorAll(".js-plotly-plot")].flatMap((plot) => {
@@ -129,7 +129,7 @@
       const lacks = ["l", "t", "b"].filter((side) => _size?.[side] > margin[side] + 0.5).map((side) => `${side} ${_size[side]} > ${margin[side]}`)
       return lacks.length ? [`${plot.closest("[class*=st-key-]")?.className.match(/st-key-\S+/)?.[0]}: ${lacks}`] : []
     }),
-    // A figure whose data are computed anew after it was first drawn is drawn twice whole (decision 0198); first_drawn.js looks on.
+    // A figure whose data are computed anew after it was first drawn is drawn twice whole (decision 0202); first_drawn.js looks on.
     "computed twice": [...document.querySelectorAll(".js-plotly-plot")]
       .filter((plot) => window.firstDrawn.get(plot) !== plot.calcdata)
       .map((plot) => plot.closest("[class*=st-key-]")?.className.match(/st-key-\S+/)?.[0]),

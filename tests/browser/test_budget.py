@@ -16,7 +16,7 @@ from tests.browser.conftest import ROOT, App, Viewer, until_true
 pytestmark = pytest.mark.browser
 
 View = Callable[..., Viewer]
-CHARTS = '[data-testid="stPlotlyChart"] .main-svg'
+CHARTS = ".horde-figure .main-svg"
 SMALL = {"budget_requests": "vidur_splitwise_conv"}
 
 
@@ -37,8 +37,8 @@ def test_the_demo_shows_the_trade_off_and_files_say_where_they_are_from(demo: Ap
     tab = shown(view(demo).open("budget"))
     told = unbroken("Reserving 4,096 tokens refuses 7.4 % of the requests early and 45.9 % at the limit")
     assert tab.page.locator("h1").inner_text().startswith(told)
-    tab.page.locator('[data-testid="stPlotlyChart"]').nth(4).wait_for()
-    assert tab.page.locator('[data-testid="stPlotlyChart"]').count() == 5
+    tab.page.locator(".horde-figure").nth(4).wait_for()
+    assert tab.page.locator(".horde-figure").count() == 5
     until_true(tab.page, "document.querySelectorAll('.js-plotly-plot .main-svg').length >= 10")
     tab.page.locator(".js-plotly-plot .annotation-text", has_text="default").first.wait_for()
     tab.page.get_by_text("A made-up ledger (synthetic)").wait_for()
@@ -117,8 +117,8 @@ def test_it_is_usable_in_both_themes_and_on_a_phone(demo: App, view: View, schem
     tab = shown(view(demo, color_scheme=scheme, viewport={"width": size[0], "height": size[1]}).open("budget", **SMALL))
     wider = "() => document.documentElement.scrollWidth - document.documentElement.clientWidth"
     assert tab.page.evaluate(wider) <= 0, "the page is no wider than the screen"
-    tab.page.locator('[data-testid="stPlotlyChart"]').nth(4).wait_for()
-    assert tab.page.locator('[data-testid="stPlotlyChart"]').count() == 5
+    tab.page.locator(".horde-figure").nth(4).wait_for()
+    assert tab.page.locator(".horde-figure").count() == 5
     assert tab.page.locator("h1").is_visible()
     card = tab.page.locator(".grid tr", has=tab.page.locator("td", has_text="hold all")).first
     card.wait_for()

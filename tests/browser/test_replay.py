@@ -14,7 +14,7 @@ from tests.browser.conftest import App, Viewer, until_true
 pytestmark = pytest.mark.browser
 
 View = Callable[..., Viewer]
-CHARTS = '[data-testid="stPlotlyChart"] .main-svg'
+CHARTS = ".horde-figure .main-svg"
 SMALL = {"hours": "24-30", "copies": "20"}
 
 
@@ -100,7 +100,7 @@ def test_it_is_usable_in_both_themes_and_on_a_phone(demo: App, view: View, schem
     assert tab.page.locator(CHARTS).count() >= 4
     wider = "() => document.documentElement.scrollWidth - document.documentElement.clientWidth"
     assert tab.page.evaluate(wider) <= 0, "the page is no wider than the screen"
-    images = tab.page.locator('[data-testid="stPlotlyChart"]')
+    images = tab.page.locator(".horde-figure")
     assert images.count() == 4
     tab.assert_well()
 

@@ -22,7 +22,7 @@ from tests.unit.imports.writing import OTLP_LINES, PLAIN, decision, exposition, 
 pytestmark = pytest.mark.browser
 
 View = Callable[..., Viewer]
-PLOTS = '[data-testid="stPlotlyChart"] .main-svg'
+PLOTS = ".horde-figure .main-svg"
 HOSTILE = "=HYPERLINK('http://192.0.2.1')<img src=x onerror=alert(1)>![x](http://192.0.2.1/p.png).prom"
 MEGABYTE = 1_000_000
 

@@ -12,7 +12,7 @@ from tests.browser.conftest import App, Viewer, until_true
 pytestmark = pytest.mark.browser
 
 View = Callable[..., Viewer]
-CHARTS = '[data-testid="stPlotlyChart"] .main-svg'
+CHARTS = ".horde-figure .main-svg"
 
 
 def shown(tab: Viewer) -> Viewer:
@@ -37,7 +37,7 @@ def saved(page: Page, label: str, folder: Path) -> Path:
 
 def click_square(tab: Viewer, text: str) -> None:
     """Click the square that shows a figure, in the middle of its figure."""
-    label = tab.page.locator('[data-testid="stPlotlyChart"]').first.locator("g.textpoint text", has_text=text).first
+    label = tab.page.locator(".horde-figure").first.locator("g.textpoint text", has_text=text).first
     label.scroll_into_view_if_needed()
     box = label.bounding_box()
     assert box is not None
@@ -90,10 +90,10 @@ def test_a_square_a_dot_and_back(demo: App, view: View) -> None:
     click_square(tab, "42.9")
     tab.page.wait_for_url("**point=*")
     tab.settled()
-    tab.page.locator('[data-testid="stPlotlyChart"]').nth(1).locator("text", has_text="looked at").first.wait_for()
+    tab.page.locator(".horde-figure").nth(1).locator("text", has_text="looked at").first.wait_for()
     opened = tab.page.url
     # a dot on the front is under Plotly's own layer, so it is clicked where it is
-    dot = tab.page.locator('[data-testid="stPlotlyChart"]').nth(1).locator("g.trace").nth(2).locator("path.point").first
+    dot = tab.page.locator(".horde-figure").nth(1).locator("g.trace").nth(2).locator("path.point").first
     dot.evaluate("dot => dot.scrollIntoView({block: 'center'})")  # at the top of the screen it would lie under the tool bar
     box = dot.bounding_box()
     assert box is not None
@@ -109,7 +109,7 @@ def test_a_square_a_dot_and_back(demo: App, view: View) -> None:
 @pytest.mark.parametrize(("scheme", "size"), [("light", (390, 844)), pytest.param("dark", (1280, 720), marks=pytest.mark.soak)])
 def test_it_is_usable_in_both_themes_and_on_a_phone(demo: App, view: View, scheme: str, size: tuple[int, int]) -> None:
     tab = shown(view(demo, color_scheme=scheme, viewport={"width": size[0], "height": size[1]}).open("sweep"))
-    expect(tab.page.locator('[data-testid="stPlotlyChart"]')).to_have_count(6)
+    expect(tab.page.locator(".horde-figure")).to_have_count(6)
     wider = "() => document.documentElement.scrollWidth - document.documentElement.clientWidth"
     assert tab.page.evaluate(wider) <= 0, "the page is no wider than the screen"
     tab.assert_well()

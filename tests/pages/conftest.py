@@ -50,6 +50,29 @@ OWN_SETTINGS = (
 )
 
 
+@dataclass(frozen=True)
+class Figure:
+    """A figure as its page's part was given it."""
+
+    id: str
+    given: dict[str, Any]
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        """As Plotly has it."""
+        return {"data": json.loads(self.given["traces"]), "layout": self.given["layout"]}
+
+    @property
+    def text(self) -> str:
+        """Its specification as a text, for what may or may not stand in it."""
+        return json.dumps(self.spec, ensure_ascii=False)
+
+
+def figures_of(test: AppTest) -> list[Figure]:
+    parts = (element.proto for element in test.get("bidi_component"))
+    return [Figure(part.id, json.loads(part.json)) for part in parts if part.component_name == "horde_policy.figure"]
+
+
 class App:
     """One viewer of the app in a test: opens pages with an address, reads what they show."""
 
@@ -84,6 +107,10 @@ class App:
         """Page → the query of its link in the navigation."""
         sections = self.part("shared.nav")["sections"]
         return {link["page"]: link["query"] for section in sections for link in section["links"]}
+
+    @property
+    def figures(self) -> list[Figure]:
+        return figures_of(self.test)
 
     def has_part(self, key: str) -> bool:
         return any(key in element.proto.id for element in self.test.get("bidi_component"))

@@ -56,7 +56,7 @@ def test_the_demo_answers_at_once_and_says_what_is_made_up(app: NewApp) -> None:
         "Reserving 4,096 tokens refuses 7.4 % of the requests early and 45.9 % at the limit; nothing"
     )
     assert plain(shown.title).endswith("the worst case was $12.2789 over the limit")
-    assert len(shown.test.get("plotly_chart")) == 5
+    assert len(shown.figures) == 5
     words = said(shown)
     assert "Azure 2023 conversations: 19,366 requests" in words
     assert "Assumed (synthetic)" in words
@@ -86,14 +86,14 @@ def test_the_settings_side_by_side_are_the_librarys_figures(app: NewApp) -> None
 
 def test_figures_mark_the_default_and_stand_for_every_setting(app: NewApp) -> None:
     shown = app().open("budget", **SMALL, budget_reserve="1500")
-    figures = [json.loads(element.proto.spec) for element in shown.test.get("plotly_chart")]
+    figures = [figure.spec for figure in shown.figures]
     notes = [note["text"] for note in figures[0]["layout"]["annotations"]]
     assert notes == ["chosen", "default"]
     ticks = figures[0]["layout"]["xaxis"]["ticktext"]
     assert ticks == ["0", "256", "1,024", "1,500", "2,048", "4,096", "8,192", "16,384", "32,768", "hold all", "input only",
                      "stop streams"]  # fmt: skip
     assert "1,500 reserved" in [trace["name"] for trace in figures[-1]["data"]]
-    assert all(element.proto.alt for element in shown.test.get("plotly_chart"))
+    assert all(figure.given["alt"] for figure in shown.figures)
 
 
 def test_two_price_tables_give_two_answers(app: NewApp) -> None:
@@ -116,7 +116,7 @@ def test_requests_without_a_limit_have_no_bound_and_no_large_number(app: NewApp)
     assert rows["reserve=4096"]["bound"]["text"] == "unbounded"
     assert rows["reserve=4096"]["worst"]["text"] == "unbounded"
     assert isinstance(rows["stop"]["worst"], str), "a count bounds what has no limit as well"
-    trade_off = json.loads(shown.test.get("plotly_chart")[0].proto.spec)
+    trade_off = shown.figures[0].spec
     worst = next(trace for trace in trade_off["data"] if trace["name"] == "worst case over the limit")
     assert all(value is None for value in worst["y"])
     assert "no output limit" in said(shown)
@@ -138,7 +138,7 @@ def test_a_senseless_link_falls_back_with_a_note(app: NewApp, query: dict[str, s
     shown = app().open("budget", **SMALL, **query)
     shown.assert_well()
     assert any(note in plain(warning) for warning in shown.warnings)
-    assert len(shown.test.get("plotly_chart")) == 5
+    assert len(shown.figures) == 5
 
 
 @pytest.mark.parametrize(
@@ -159,7 +159,7 @@ def test_what_cannot_be_replayed_is_said_and_the_rest_stays(app: NewApp, query: 
     assert any(problem in plain(error) for error in errors)
     assert shown.part("shared.status")["source"] == f"nothing replayed: {cause}"
     assert all(HOSTILE not in error for error in errors)
-    assert len(shown.test.get("plotly_chart")) == 0
+    assert len(shown.figures) == 0
     assert shown.has_part("budget.windows"), "the ledger does not hang on the replay"
 
 
@@ -339,7 +339,7 @@ def test_an_empty_ledger_and_a_missing_one_say_so(app: NewApp, tmp_path: Path, m
     shown = app().open("budget", **SMALL)
     shown.assert_well()
     assert any("there is no ledger" in plain(error) for error in texts(shown, "error"))
-    assert len(shown.test.get("plotly_chart")) == 5, "the replay does not hang on the ledger"
+    assert len(shown.figures) == 5, "the replay does not hang on the ledger"
 
 
 def test_the_secrets_of_a_ledgers_url_are_never_shown(app: NewApp, monkeypatch: pytest.MonkeyPatch) -> None:

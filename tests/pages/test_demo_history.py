@@ -43,7 +43,7 @@ def test_the_overview_has_lines_range_alerts_and_changes(app: NewApp) -> None:
     changed = shown.rows("overview.changes")
     assert "lamplighter left" in changed["koboldcpp/Fernery-24B-v1.1"]["cells"]["why"]["text"]
     assert "Models by state over the range" in shown.headings
-    figure = json.loads(shown.test.get("plotly_chart")[0].proto.spec)
+    figure = shown.figures[0].spec
     assert {trace["name"] for trace in figure["data"]} >= {"full", "falling", "floor", "no worker"}
     tops = [sum(values) for values in zip(*(trace["y"] for trace in figure["data"]), strict=True)]
     assert set(tops) == {len(rows) - 1}, "each model of the board is in one state at each poll"
@@ -59,7 +59,7 @@ def test_every_range_shows_something(app: NewApp, name: str) -> None:
 def test_the_model_page_has_a_trend_and_its_trail(app: NewApp) -> None:
     shown = app().open("model", m="koboldcpp/Fernery-24B-v1.1", range="24h")
     shown.assert_well()
-    names = {trace.get("name") for element in shown.test.get("plotly_chart") for trace in json.loads(element.proto.spec)["data"]}
+    names = {trace.get("name") for figure in shown.figures for trace in figure.spec["data"]}
     assert {"this range", "the day before", "over the range"} <= names
     assert not shown.has_part("model.then"), "a range up to now ends with the tiles above"
 

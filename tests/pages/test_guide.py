@@ -36,7 +36,7 @@ def test_a_step_shows_its_figures_and_the_way_on(app: NewApp, step: int) -> None
     keys = {button.key for button in shown.test.button}
     assert {"guide.back", "guide.reset"} <= keys
     assert shown.test.button(key="guide.next").label == ("Next" if step < len(STEPS) else "Finish")
-    assert len(shown.test.get("plotly_chart")) == (1 if step <= 4 else 0)
+    assert len(shown.figures) == (1 if step <= 4 else 0)
     assert [label for label in links(shown) if label in {link.label for link in STEPS[step - 1].links}]
 
 
@@ -48,7 +48,7 @@ def test_a_step_shows_its_question_alone_until_the_figures_are_asked_for(app: Ne
     assert any(escape_markdown(STEPS[step - 1].question) in text for text in told)
     assert not any(text.startswith("- ") for text in told)
     assert not shown.has_part("guide.tiles")
-    assert not shown.test.get("plotly_chart")
+    assert not shown.figures
     assert not {link.label for link in STEPS[step - 1].links} & set(links(shown))
     shown.test.button(key="guide.answers").click().run()
     assert len(shown.tiles("guide.tiles")) >= 3

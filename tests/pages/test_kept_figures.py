@@ -26,7 +26,7 @@ STATES: list[dict[str, str]] = [
 
 def figures(shown: App) -> list[str]:
     shown.assert_well()
-    return [chart.proto.spec for chart in shown.test.get("plotly_chart")]
+    return [figure.text for figure in shown.figures]
 
 
 @pytest.fixture

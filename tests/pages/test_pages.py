@@ -74,7 +74,7 @@ def test_hostile_names_are_only_ever_text(app: NewApp, hostile: str, page: str, 
         assert not any(name in text for text in markdown), "a name stands in Markdown without an escape"
     if page == "overview":
         assert {visible(name) for name in MODEL_NAMES} <= set(shown.rows())
-    figures = [json.dumps(json.loads(element.proto.spec)) for element in shown.test.get("plotly_chart")]
+    figures = [json.dumps(figure.spec) for figure in shown.figures]
     assert all(json.dumps(name) not in figure for figure in figures for name in hostile_texts)
 
 

@@ -27,8 +27,8 @@ def infos(shown: App) -> str:
 def lines_of(shown: App) -> dict[str, dict[str, list[object]]]:
     """Return the traces of the page's figures by name."""
     found = {}
-    for element in shown.test.get("plotly_chart"):
-        for trace in json.loads(element.proto.spec)["data"]:
+    for figure in shown.figures:
+        for trace in figure.spec["data"]:
             found[trace.get("name", "")] = trace
     return found
 
@@ -142,7 +142,7 @@ def test_annotations_stand_on_the_page_and_a_broken_file_is_said(
     assert list(shown.rows("overview.noted")) == ["<b>5.1.6</b> ![x](http://192.0.2.1/)"]
     model = app().open("model", source=SOURCE, m=made_history.model)
     model.assert_well()
-    figures = " ".join(element.proto.spec for element in model.test.get("plotly_chart"))
+    figures = " ".join(figure.text for figure in model.figures)
     assert "<b>5.1.6" not in figures
     assert "5.1.6" in figures
     file.write_text("at,kind,text\nnever,deploy,x\n")

@@ -80,9 +80,9 @@ def test_the_demo_is_never_empty_and_says_what_it_is_and_what_is_made_up(app: Ne
     assert "Demo horde, synthetic" in words(shown)
     assert "max_length=ladder,models=weighted" in words(shown), "the fill rule stands on every result"
     assert shown.warnings == []
-    charts = shown.test.get("plotly_chart")
+    charts = shown.figures
     assert len(charts) == 4
-    assert all(json.loads(chart.proto.spec)["data"] for chart in charts)
+    assert all(chart.spec["data"] for chart in charts)
 
 
 def test_the_rows_add_up_and_the_runs_are_named_by_their_digests(app: NewApp) -> None:
@@ -199,7 +199,7 @@ def test_hostile_names_of_models_are_only_ever_text(app: NewApp, hostile: str) -
         for kind in ("title", "header", "markdown", "caption", "warning")
         for e in shown.test.get(kind)
     ]
-    figures = [chart.proto.spec for chart in shown.test.get("plotly_chart")]
+    figures = [figure.text for figure in shown.figures]
     for name in MODEL_NAMES:
         assert not any(name in text for text in markdown)
     for name in shown.test.selectbox(key="replay.model").options[:8]:

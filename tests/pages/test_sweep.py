@@ -1,7 +1,6 @@
 """The Sweep page in its states: the bundled sweep, a new one, what is refused where it is typed, runs, odd files."""
 
 import itertools
-import json
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -88,9 +87,9 @@ def test_the_demo_shows_results_at_once_and_says_what_is_made_up(app: NewApp) ->
     assert errors(shown) == []
     assert "Made up the fleet, copies that make the load" in words(shown).replace("**", "")
     assert "The settings that look best are within the noise: their lead may be luck." in notices(shown)
-    charts = shown.test.get("plotly_chart")
+    charts = shown.figures
     assert len(charts) == 6
-    assert all(json.loads(chart.proto.spec)["data"] for chart in charts)
+    assert all(chart.spec["data"] for chart in charts)
     assert [row["id"] for row in shown.part("sweep.compared")["rows"]] == ["refused_share_unfunded", "p90_wait_registered_s"]
     assert len(shown.part("sweep.sensitivity")["rows"]) == 4
     points = shown.part("sweep.points")["rows"]

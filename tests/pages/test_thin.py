@@ -9,7 +9,7 @@ from streamlit.testing.v1 import AppTest
 
 from horde_policy.ui.charts import show_figure
 from horde_policy.ui.tables import show_grid
-from tests.pages.conftest import FILES, ROOT
+from tests.pages.conftest import FILES, ROOT, figures_of
 
 PAGE_FILES = sorted((ROOT / "pages").rglob("*.py"))
 
@@ -62,4 +62,4 @@ def test_two_figures_without_anything_in_them_stand_side_by_side() -> None:
 
     test = AppTest.from_function(script).run()
     assert not test.exception
-    assert len(test.get("plotly_chart")) == 2
+    assert len(figures_of(test)) == 2

@@ -1,6 +1,5 @@
 """The workers page: who carries what, single points of failure, and the history with and without a store."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -45,7 +44,7 @@ def test_a_larger_size_hangs_on_fewer_workers(app: NewApp) -> None:
 def test_who_was_there_as_long_stands_in_the_order_of_the_names(app: NewApp) -> None:
     shown = app().open("workers", range="24h")
     shown.assert_well()
-    names = json.loads(shown.test.get("plotly_chart")[0].proto.spec)["layout"]["yaxis"]["ticktext"]
+    names = shown.figures[0].spec["layout"]["yaxis"]["ticktext"]
     cells = [row["cells"] for row in shown.part("workers.list")["rows"]]
     wholly = {cell["worker"]["text"] for cell in cells if cell["present"]["text"] == "100 %"}
     assert len(names) > len(wholly) > 10
@@ -81,7 +80,7 @@ def test_with_a_history_it_tells_presence_and_who_is_gone(app: NewApp, made_hist
     assert gone["extra [b](http://192.0.2.1/)"]["cells"]["gone"].endswith("UTC")
     there = [row["cells"]["present"]["text"] for row in shown.part("workers.list")["rows"]]
     assert set(there) == {"100 %"}
-    assert len(shown.test.get("plotly_chart")) == 1
+    assert len(shown.figures) == 1
     shown.test.segmented_control(key="shared.range").set_value("1h").run()
     shown.assert_well()
     assert shown.rows("workers.gone") == {}

@@ -26,7 +26,7 @@ const leaveSideBar = () => {
   if (bar && page && page.left < bar.right) document.querySelector('[data-testid="stSidebarCollapseButton"] button')?.click()
 }
 
-const start = (root, parentElement) => {
+const start = (root, parentElement, library) => {
   root.addEventListener("click", (event) => {
     const link = isPlainClick(event) && event.target.closest("a")
     if (!link) return
@@ -36,12 +36,13 @@ const start = (root, parentElement) => {
   })
   const instance = { text: "" }
   instances.set(parentElement, instance)
+  libraryAt(library).catch(() => {}) // a figure says that it did not come
   return instance
 }
 
 export default function ({ data, parentElement }) {
   const root = parentElement.querySelector(".nav")
-  const instance = instances.get(parentElement) ?? start(root, parentElement)
+  const instance = instances.get(parentElement) ?? start(root, parentElement, data.library)
   // The links stay, whatever page is shown, so that the one with the focus keeps it: only where they lead and the mark change.
   const links = data.sections.flatMap((section) => section.links)
   const text = JSON.stringify(links.map((link) => [link.page, link.label]))

@@ -1,13 +1,12 @@
-"""What a figure wears on a page: the house's type and colours, in its own layout and not in a template.
+"""What a figure wears on a page: the house's type and colours, in its own layout; and how it is written for the browser."""
 
-Streamlit lays each changed figure out twice when it puts it on the page. Plotly draws a second time only what differs from the
-first, but takes a template, and arrays without a revision, for different each time (decision 0198).
-"""
-
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import plotly.graph_objects as go
-from plotly.basedatatypes import BaseFigure
+from plotly.io.json import to_json_plotly
 
 from horde_policy.views.figures.style import FAINT, SURFACES, TEXT, Mode, Upright
 
@@ -22,49 +21,41 @@ PAD_PX: Final = 7
 """Between the plot and the labels of its axes."""
 STANDOFF_PX: Final = {"x": 17.5, "y": 21}
 """Between the labels of an axis and its title."""
-REVISION: Final = 1
-"""Of the data: Streamlit gives each figure with other data an element of its own, so within one they never change."""
 
 
-class Dressed(BaseFigure):  # type: ignore[misc]
-    """A figure that has its specification ready: Streamlit takes that from a figure as it is, and checks a dictionary anew."""
+@dataclass(frozen=True)
+class Dressed:
+    """A figure as a browser gets it."""
 
-    def __init__(self, specification: dict[str, Any]) -> None:
-        self._specification = specification
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the specification, not a copy of it."""
-        return self._specification
+    traces: str
+    """As JSON: written once, however many viewers look at it."""
+    layout: Mapping[str, Any]
 
     def with_upright(self, line: Upright) -> "Dressed":
         """Return this figure with one more line across it, which is no part of this one: what is kept of it stays as it is.
 
         >>> plain = dressed(go.Figure(go.Scatter(y=[1, 2])), "light")
         >>> crossed = plain.with_upright(Upright(0.5, "#4d5967", "asked"))
-        >>> [len(each.to_dict()["layout"].get("shapes", ())) for each in (plain, crossed)]
+        >>> [len(each.layout.get("shapes", ())) for each in (plain, crossed)]
         [0, 1]
         """
-        layout = dict(self._specification["layout"])
-        layout["shapes"] = [*layout.get("shapes", ()), *line.shapes]
-        layout["annotations"] = [*layout.get("annotations", ()), *line.annotations]
-        return Dressed(self._specification | {"layout": layout})
+        more = {name: [*self.layout.get(name, ()), *getattr(line, name)] for name in ("shapes", "annotations")}
+        return replace(self, layout={**self.layout, **more})
 
 
 def dressed(figure: go.Figure, mode: Mode) -> Dressed:
     """Return a figure in the look of the page it is put on; what it says itself about its type and colours stays.
 
     >>> drawn = go.Figure(go.Scatter(y=[1, 2]), layout={"legend_font_size": 13})
-    >>> layout = dressed(drawn, "dark").to_dict()["layout"]
+    >>> layout = dressed(drawn, "dark").layout
     >>> layout["plot_bgcolor"], layout["xaxis"]["gridcolor"], layout["legend"]["font"]
     ('#0f151d', '#31333f', {'size': 13, 'color': '#e4e9f0'})
     >>> "template" in layout
     False
     """
-    # Trace by trace, as a figure as a whole packs its arrays, and packed ones Plotly takes for different, too.
-    data, layout = [trace.to_plotly_json() for trace in figure.data], figure.layout.to_plotly_json()
+    layout = figure.layout.to_plotly_json()
     surface = SURFACES[mode][0]
     layout.pop("template", None)
-    layout["datarevision"] = REVISION
     of_text = {"color": TEXT[mode]}
     _lacking(
         layout,
@@ -80,7 +71,8 @@ def dressed(figure: go.Figure, mode: Mode) -> Dressed:
     for name in sorted({"xaxis", "yaxis"} | {name for name in layout if name.startswith(("xaxis", "yaxis"))}):
         title = {"font": {"size": TITLE_PX}, "standoff": STANDOFF_PX[name[0]]}
         _lacking(layout, {name: {"gridcolor": GRID[mode], "title": title}})
-    return Dressed({"data": data, "layout": layout})
+    # What a page's part is given is plain JSON, without a figure's dates and arrays.
+    return Dressed(to_json_plotly([trace.to_plotly_json() for trace in figure.data]), json.loads(to_json_plotly(layout)))
 
 
 def _lacking(into: dict[str, Any], given: dict[str, Any]) -> None:

@@ -1,11 +1,10 @@
-"""What a figure wears on a page, so that Plotly has nothing to draw when Streamlit lays it out again (decision 0198)."""
+"""What a figure wears on a page, and how it is written for the browser."""
 
 import json
 from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
-import plotly.io
 import pytest
 
 from horde_policy.views.figures.dress import dressed
@@ -13,8 +12,9 @@ from horde_policy.views.figures.style import SURFACES, TEXT, Mode, base_figure
 
 
 def spec_of(figure: go.Figure, mode: Mode = "light") -> dict[str, Any]:
-    """As Streamlit sends it."""
-    return dict(json.loads(plotly.io.to_json(dressed(figure, mode), validate=False)))
+    """As the browser reads it."""
+    ready = dressed(figure, mode)
+    return {"data": json.loads(ready.traces), "layout": ready.layout}
 
 
 @pytest.mark.parametrize("figure", [base_figure(), go.Figure(), go.Figure(layout={"template": "plotly_dark"})])
