@@ -24,8 +24,18 @@ def components(shown: App) -> list[str]:
 
 
 @pytest.mark.parametrize("page", sorted(FILES))
-def test_every_page_says_what_its_figures_are_of_and_has_the_controls_that_change_them(app: NewApp, page: str) -> None:
+def test_what_holds_of_every_page_as_it_opens(app: NewApp, page: str) -> None:
     shown = app().open(page)
+    shown.assert_well()
+    check_it_says_what_its_figures_are_of_and_has_the_controls_that_change_them(shown, page)
+    check_the_style_is_the_first_thing_that_a_browser_has_to_draw(shown)
+    check_no_line_of_a_title_or_a_finding_ends_within_a_figure(shown)
+    check_numbers_on_axes_are_written_as_everywhere(shown)
+    assert shown.headings, "its parts have headings"
+    assert all(words.strip() for words in shown.headings)
+
+
+def check_it_says_what_its_figures_are_of_and_has_the_controls_that_change_them(shown: App, page: str) -> None:
     assert components(shown).count("horde_policy.status") == 1, "its line has the copy of the link, too"
     line = shown.part("shared.status")
     assert line["source"]
@@ -33,18 +43,11 @@ def test_every_page_says_what_its_figures_are_of_and_has_the_controls_that_chang
     keys = {element.key for kind in ("selectbox", "number_input") for element in shown.test.get(kind)}
     assert ("shared.source" in keys) == (page in OF_ONE_HORDE)
     assert ("shared.ceiling_tokens" in keys) == (page not in WITHOUT_CONTROLS)
-    for figure in shown.figures:
-        layout = figure.spec["layout"]
-        assert "template" not in layout
-        assert '"bdata"' not in figure.text, "an array that is packed is read by nobody else"
-        axes = {name: axis for name, axis in layout.items() if re.fullmatch(r"[xy]axis\d*", name)}
-        assert [name for name, axis in axes.items() if not axis.get("separatethousands")] == [], "numbers on axes as everywhere"
 
 
-@pytest.mark.parametrize("page", sorted(FILES))
-def test_the_style_is_the_first_thing_that_a_browser_has_to_draw(app: NewApp, page: str) -> None:
+def check_the_style_is_the_first_thing_that_a_browser_has_to_draw(shown: App) -> None:
     # what stands later waits for what draws the rest: seconds on a slow machine, in which a board stood in another style
-    first, second, *_ = app().open(page).test.sidebar.children.values()
+    first, second, *_ = shown.test.sidebar.children.values()
     assert (first.type, second.type) == ("html", "bidi_component")
     body = str(first.proto.body)
     assert MARGINS in body
@@ -52,18 +55,25 @@ def test_the_style_is_the_first_thing_that_a_browser_has_to_draw(app: NewApp, pa
     assert left == "<i data-style></i>", "a style alone is drawn last of all"
 
 
+def check_no_line_of_a_title_or_a_finding_ends_within_a_figure(shown: App) -> None:
+    told = [str(title.value) for title in shown.test.title] + [box.label for box in shown.test.expander if "-badge[" in box.label]
+    assert told
+    assert [text for text in told if unbroken(text) != text] == []
+
+
+def check_numbers_on_axes_are_written_as_everywhere(shown: App) -> None:
+    for figure in shown.figures:
+        layout = figure.spec["layout"]
+        assert "template" not in layout
+        assert '"bdata"' not in figure.text, "an array that is packed is read by nobody else"
+        axes = {name: axis for name, axis in layout.items() if re.fullmatch(r"[xy]axis\d*", name)}
+        assert [name for name, axis in axes.items() if not axis.get("separatethousands")] == []
+
+
 def test_a_wall_has_its_style_without_a_side_bar(app: NewApp) -> None:
     test = app().open("overview", wall="1").test
     assert not test.sidebar.children
     assert [WALL in str(element.proto.body) for element in test.get("html")].count(True) == 1
-
-
-@pytest.mark.parametrize("page", sorted(FILES))
-def test_no_line_of_a_title_or_a_finding_ends_within_a_figure(app: NewApp, page: str) -> None:
-    shown = app().open(page)
-    told = [str(title.value) for title in shown.test.title] + [box.label for box in shown.test.expander if "-badge[" in box.label]
-    assert told
-    assert [text for text in told if unbroken(text) != text] == []
 
 
 @pytest.mark.parametrize("page", ["overview", "model", "week", "decisions", "waits", "sweep"])

@@ -16,29 +16,32 @@ const sizeOf = ({ root, data }) => ({
 })
 
 // A box tells its ends on the axis x, a mark what it was given to tell. Neither stays on the figure: what they change is shown.
-const listen = (instance) => {
-  const { root } = instance
-  root.on("plotly_selected", (event) => {
+const heard = (instance) => ({
+  plotly_selected: (event) => {
     const box = event?.selections?.find((selection) => selection.type === "rect")
     if (!box) return
-    window.Plotly.relayout(root, { selections: [] })
+    window.Plotly.relayout(instance.root, { selections: [] })
     if (instance.data.box) instance.tell("box", [box.x0, box.x1])
-  })
-  root.on("plotly_click", (event) => {
+  },
+  plotly_click: (event) => {
     const told = event.points.map((point) => point.customdata).find((data) => data?.length)
     if (instance.data.mark && told) instance.tell("mark", told)
-  })
-}
+  },
+})
 
 const draw = (instance) => {
   const { root, data } = instance
   if (!root.clientWidth) return // within what is folded: drawn as soon as it has a width
   const size = sizeOf(instance)
+  if (!instance.drawn) root.replaceChildren() // what it said while the library did not come
   Object.assign(instance, { drawn: data, size })
   // Plotly writes into what it is given.
   window.Plotly.react(root, JSON.parse(data.traces), { ...structuredClone(data.layout), ...size }, { ...data.config, modeBarButtonsToAdd: BUTTONS })
-  if (!instance.listens) listen(instance)
-  instance.listens = true
+  // With another tool bar Plotly begins anew, and forgets who listens.
+  for (const [event, hear] of Object.entries(heard(instance))) {
+    root.removeAllListeners(event)
+    root.on(event, hear)
+  }
 }
 
 const fit = (instance) => {
