@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-from scipy.optimize import linprog
+import scipy
 
 from horde_policy.review.sampling import Bounds
 from horde_policy.settings import AllowanceSettings
@@ -131,7 +131,7 @@ def _bounds(places: _Places, sum_s: Bounds | None) -> Bounds | None:
     everything = np.hstack([np.ones(count), [0.0, 0.0]])[None, :]
     ends = []
     for sign in (1.0, -1.0):
-        answer = linprog(
+        answer = scipy.optimize.linprog(
             sign * np.hstack([places.tokens, [0.0, 0.0]]),
             A_ub=np.vstack(rows),
             b_ub=np.concatenate(right),

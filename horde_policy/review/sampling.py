@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import betaincinv, stdtrit
+import scipy
 
 __all__ = ["LEVEL", "Bounds", "Share", "design_effect", "difference", "limits", "paired_margin", "share_of", "shares"]
 
@@ -92,8 +92,8 @@ def limits(part: npt.ArrayLike, rest: npt.ArrayLike, level: float = LEVEL) -> tu
     """
     k, r = np.broadcast_arrays(np.asarray(part, dtype=np.float64), np.asarray(rest, dtype=np.float64))
     tail = (1 - level) / 2
-    low = np.where(k > 0, betaincinv(np.where(k > 0, k, 1.0), r + 1, tail), 0.0)
-    high = np.where(r > 0, betaincinv(k + 1, np.where(r > 0, r, 1.0), 1 - tail), 1.0)
+    low = np.where(k > 0, scipy.special.betaincinv(np.where(k > 0, k, 1.0), r + 1, tail), 0.0)
+    high = np.where(r > 0, scipy.special.betaincinv(k + 1, np.where(r > 0, r, 1.0), 1 - tail), 1.0)
     return low, high
 
 
@@ -198,7 +198,7 @@ def effect_of_sums(share: float, total: float, squares: float, blocks: int, leve
     if blocks < FEWEST_BLOCKS or independent <= 0:
         return 1.0
     tail = 1 - (1 - level) / 2
-    few = (float(stdtrit(blocks - 1, tail)) / float(stdtrit(math.inf, tail))) ** 2
+    few = (float(scipy.special.stdtrit(blocks - 1, tail)) / float(scipy.special.stdtrit(math.inf, tail))) ** 2
     return max(1.0, blocks / (blocks - 1) * squares / independent * few)
 
 
@@ -249,4 +249,4 @@ def paired_margin(
     (k1, n1), (k2, n2) = sides
     residuals = (k2 - k2.sum() / n2.sum() * n2) / n2.sum() - (k1 - k1.sum() / n1.sum() * n1) / n1.sum()
     variance = blocks / (blocks - 1) * float((residuals**2).sum())
-    return float(stdtrit(blocks - 1, 1 - (1 - level) / 2)) * math.sqrt(variance)
+    return float(scipy.special.stdtrit(blocks - 1, 1 - (1 - level) / 2)) * math.sqrt(variance)

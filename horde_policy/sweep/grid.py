@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
 import numpy as np
-from scipy.stats import qmc
+import scipy
 
 from horde_policy.errors import ConfigError, InputError
 from horde_policy.replay.fill_rule import FillRule
@@ -363,7 +363,7 @@ def _draws(grid: Grid, dimensions: int) -> Iterator[np.ndarray[Any, Any]]:
     if not dimensions:
         return
     dice = np.random.default_rng(grid.draw_seed)
-    sobol = qmc.Sobol(dimensions, scramble=True, rng=dice) if grid.search == "sobol" else None
+    sobol = scipy.stats.qmc.Sobol(dimensions, scramble=True, rng=dice) if grid.search == "sobol" else None
     drawn = 0
     while drawn < most:
         # Sobol points are balanced in blocks of a power of two, and asking for others warns.

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from scipy import special, stats
+import scipy
 
 from horde_policy.sweep.metrics import Array
 
@@ -68,7 +68,7 @@ def half_width(spread: Array, blocks: int) -> Array:
     """
     if blocks < 2:
         return np.full_like(spread, np.nan)
-    half: Array = stats.t.ppf((1 + CONFIDENCE) / 2, blocks - 1) * spread
+    half: Array = scipy.stats.t.ppf((1 + CONFIDENCE) / 2, blocks - 1) * spread
     return half
 
 
@@ -96,7 +96,7 @@ def bounds(values: Array, blocks: int) -> tuple[Array, Array]:
     low, high = np.full(len(values), np.nan), np.full(len(values), np.nan)
     if blocks < 2:
         return low, high
-    tail = stats.norm.cdf(-np.sqrt(blocks / (blocks - 1)) * stats.t.ppf((1 + CONFIDENCE) / 2, blocks - 1))
+    tail = scipy.stats.norm.cdf(-np.sqrt(blocks / (blocks - 1)) * scipy.stats.t.ppf((1 + CONFIDENCE) / 2, blocks - 1))
     known = (~np.isnan(values[:, 1:])).sum(axis=1) > 1
     if known.any():
         low[known], high[known] = np.nanquantile(values[known, 1:], (tail, 1 - tail), axis=1)
@@ -136,7 +136,7 @@ def compared(values: Array, against: Array, blocks: int) -> Differences:
     different = len(np.unique(np.round(apart[moved], 12), axis=0)) if moved.any() else 1
     moderated, freedom = _moderated(variance[variance > 0], blocks - 1)
     level = 1 - CONFIDENCE ** (1 / different)
-    limit = stats.norm.ppf(1 - level / 2) if np.isinf(freedom) else stats.t.ppf(1 - level / 2, freedom)
+    limit = scipy.stats.norm.ppf(1 - level / 2) if np.isinf(freedom) else scipy.stats.t.ppf(1 - level / 2, freedom)
     width = np.zeros_like(estimate)
     width[variance > 0] = limit * np.sqrt(moderated)
     width[np.isnan(estimate)] = np.nan
@@ -147,12 +147,12 @@ def _moderated(variance: Array, freedom: int) -> tuple[Array, float]:
     """Return the variances drawn towards what they have in common, and the degrees of freedom that they then have."""
     if len(variance) < 3:
         return variance, float(freedom)
-    logs = np.log(variance) - special.digamma(freedom / 2) + np.log(freedom / 2)
-    excess = float(np.var(logs, ddof=1)) - float(special.polygamma(1, freedom / 2))
+    logs = np.log(variance) - scipy.special.digamma(freedom / 2) + np.log(freedom / 2)
+    excess = float(np.var(logs, ddof=1)) - float(scipy.special.polygamma(1, freedom / 2))
     if excess <= 0:  # no more apart than chance makes them: one variance for all
         return np.full_like(variance, np.exp(logs.mean())), float("inf")
     prior = 2 * _inverse_trigamma(excess)
-    common = np.exp(logs.mean() + special.digamma(prior / 2) - np.log(prior / 2))
+    common = np.exp(logs.mean() + scipy.special.digamma(prior / 2) - np.log(prior / 2))
     return (prior * common + freedom * variance) / (prior + freedom), prior + freedom
 
 
@@ -160,8 +160,8 @@ def _inverse_trigamma(value: float) -> float:
     """Return x with trigamma(x) = value > 0, by Newton's method on 1/trigamma, which converges from below."""
     x = 0.5 + 1 / value
     for _ in range(50):
-        trigamma = float(special.polygamma(1, x))
-        step = trigamma * (1 - trigamma / value) / float(special.polygamma(2, x))
+        trigamma = float(scipy.special.polygamma(1, x))
+        step = trigamma * (1 - trigamma / value) / float(scipy.special.polygamma(2, x))
         x += step
         if -step < 1e-10 * x:
             break

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 import polars as pl
-from scipy import stats
+import scipy
 
 from horde_policy.errors import InputError
 from horde_policy.frames.decisions import REQUESTERS, SIZES
@@ -273,7 +273,7 @@ def _day_range(judgement: Judgement, point: str, key: str) -> tuple[float | None
     days = measured_by_block(judgement.rows, [point], PRODUCTION_METRICS[key], "day")["value"].drop_nulls().to_numpy()
     if len(days) < LEAST_BLOCKS:
         return None, None
-    half = stats.t.ppf((1 + CONFIDENCE) / 2, len(days) - 1) * days.std(ddof=1) * np.sqrt(1 + 1 / len(days))
+    half = scipy.stats.t.ppf((1 + CONFIDENCE) / 2, len(days) - 1) * days.std(ddof=1) * np.sqrt(1 + 1 / len(days))
     # no share is above 100 %, and no request waits longer than it lives
     most = 1.0 if PRODUCTION_METRICS[key].unit == "share" else float(judgement.row(point)["request_ttl_s"])
     return float(max(0.0, days.mean() - half)), float(min(most, days.mean() + half))

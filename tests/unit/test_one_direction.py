@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -49,13 +50,18 @@ def name_of(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def imported_modules(path: Path) -> Iterator[str]:
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+def _imported(tree: ast.AST) -> Iterator[str]:
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
             yield node.module
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+@cache
+def imported_modules(path: Path) -> frozenset[str]:
+    return frozenset(_imported(ast.parse(path.read_text(encoding="utf-8"))))
 
 
 @pytest.mark.parametrize("path", modules(), ids=name_of)
@@ -76,6 +82,12 @@ def test_a_surface_library_stays_in_its_part(library: str) -> None:
     }
     astray = {name for name in users if name.split(".")[1] not in ONLY_IN[library]}
     assert not astray, f"{library} is imported by {sorted(astray)}"
+
+
+def test_no_start_waits_for_parts_of_scipy() -> None:
+    # They take as long to import as all the rest; ``import scipy`` brings each when it is first used.
+    early = {name_of(path) for path in modules() if any(name.startswith("scipy.") for name in imported_modules(path))}
+    assert early == set()
 
 
 def test_every_part_of_the_package_has_its_place() -> None:
