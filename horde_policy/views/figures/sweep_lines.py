@@ -74,14 +74,15 @@ def fig_parallel(judgement: Judgement, names: Mapping[str, str], *, point: str |
         if places:
             _add_lines(figure, judgement, names, places, heights, word, style)
     labels = [axis_words(name) for name in settings] + [metric_words(metric) for metric in metrics]
-    for at, name in enumerate(settings):
-        _label_levels(figure, at, judgement.points[name], name, mode)
+    levels = [place for at, name in enumerate(settings) for place in _levels(at, judgement.points[name], name)]
     for at, (metric, values) in enumerate(zip(metrics, columns, strict=True), len(settings)):
         known = values[~np.isnan(values)]
-        for y, value in ((0.0, known.min()), (1.0, known.max())) if len(known) else ():
-            _label(figure, at, y, short_figure(metric, float(value)), mode)
-    for at in range(len(labels)):
-        figure.add_shape(type="line", x0=at, x1=at, y0=0, y1=1, line={"width": 1, "color": FAINT[mode]}, layer="below")
+        if len(known):
+            levels += [(at, y, short_figure(metric, float(value))) for y, value in ((0.0, known.min()), (1.0, known.max()))]
+    # All at once: Plotly checks every one that is there again for each that is added.
+    figure.layout.annotations = [_label(*level, mode) for level in levels]
+    line = {"type": "line", "y0": 0, "y1": 1, "line": {"width": 1, "color": FAINT[mode]}, "layer": "below"}
+    figure.layout.shapes = [{"x0": at, "x1": at, **line} for at in range(len(labels))]
     figure.update_xaxes(
         tickvals=list(range(len(labels))), ticktext=[_broken(text, 8) for text in labels], range=[-0.1, len(labels) - 0.9],
         fixedrange=True, side="bottom", tickangle=-90 if len(labels) > 9 else 0, tickfont={"size": 10},
@@ -161,26 +162,21 @@ def _add_lines(
     )
 
 
-def _label_levels(figure: go.Figure, at: int, values: pl.Series, name: str, mode: Mode) -> None:
+def _levels(at: int, values: pl.Series, name: str) -> list[tuple[int, float, str]]:
+    """Return the axis, the height and the words of each level of a setting that is named."""
     distinct = values.unique().sort(nulls_last=True).to_list()
     unit = SETTING_WORDS[name][1]
     shown = range(len(distinct)) if len(distinct) <= 6 else (0, len(distinct) - 1)
-    for place in shown:
-        text = setting_value(name, distinct[place])
-        _label(figure, at, place / max(1, len(distinct) - 1), text.removesuffix(f" {unit}") if unit else text, mode)
+    texts = {place: setting_value(name, distinct[place]) for place in shown}
+    return [
+        (at, place / max(1, len(distinct) - 1), text.removesuffix(f" {unit}") if unit else text) for place, text in texts.items()
+    ]
 
 
-def _label(figure: go.Figure, at: int, y: float, text: str, mode: Mode) -> None:
-    figure.add_annotation(
-        x=at,
-        y=y,
-        text=text,
-        showarrow=False,
-        xanchor="right",
-        xshift=-6,
-        font={"size": 11, "color": TEXT[mode]},
-        bgcolor=SURFACES[mode][0],
-    )
+def _label(at: int, y: float, text: str, mode: Mode) -> dict[str, Any]:
+    font = {"size": 11, "color": TEXT[mode]}
+    place = {"x": at, "y": y, "xanchor": "right", "xshift": -6}
+    return {"text": text, "showarrow": False, "font": font, "bgcolor": SURFACES[mode][0], **place}
 
 
 def _broken(text: str, most: int = 15) -> str:
