@@ -130,6 +130,8 @@ def test_links_controls_and_the_first_page_stay_below_the_path(proxied: App, vie
     viewer.board_table.locator("tr.opens td.name a").nth(1).click()
     viewer.page.locator("h1", has_text="tokens").first.wait_for()
     assert re.match(rf"{re.escape(proxied.url)}/model\?m=", viewer.page.url)
+    viewer.page.locator(".st-key-model-curve .main-svg").first.wait_for()
+    assert any(url.startswith(f"{proxied.url}/app/static/plotly-") for url in viewer.asked), "Plotly's library comes the same way"
     viewer.page.go_back()
     viewer.board()
     viewer.page.get_by_role("link", name="Guide").click()
