@@ -109,8 +109,7 @@ def show_figure(
     on_box
         Called with the ends on the axis x of a box that was drawn over the figure, as Plotly tells them.
     on_mark
-        Called with the ``customdata`` of the mark that was clicked; a mark without any tells nothing. Lines without markers and
-        heatmaps have no marks (T9).
+        Called with the ``customdata`` of the mark that was clicked; a mark without any tells nothing.
 
     Raises
     ------
